@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 
 
 def directory(*names):
-    """The directory exists afterwards."""
+    """The directory of the cache, which is created if it does not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = os.path.join(base, "mainstay-tests", *names)
     os.makedirs(path, exist_ok=True)
@@ -46,7 +46,7 @@ class Durations:
         self.recorded[name] = round(seconds, 2)
 
     def duration_of(self, name, guess=float("inf")):
-        """A test without an estimate may take long."""
+        """The duration of a test; one without an estimate is assumed to take long."""
         return self.known.get(name, guess)
 
     def longest_of(self, file):
@@ -57,5 +57,5 @@ class Durations:
         return sorted(names, key=self.duration_of, reverse=True)
 
     def save(self):
-        """Another part of the suite may have ended meanwhile."""
+        """Merges the durations into the file, because another part of the suite may have ended meanwhile."""
         write(self.path, json.dumps({**self.read(), **self.recorded}, indent=0, sort_keys=True))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses the tests that a change can affect.
 
-    tests/changed.py [REVISION]     what differs from it, committed or not; by default from the merge base with
+    tests/changed.py [REVISION]     for the differences from it, committed or not; by default from the merge base with
                                     origin/main or, without that branch, main
 
 Prints a line each for `programs` (the programs that programs.py runs), `system` and `vm`: that word, and the tests. A
@@ -101,7 +101,7 @@ def module_of(path):
 
 
 class Includes:
-    """Which files of the tree each one includes, and which sources stand behind a header."""
+    """The files of the tree that each file includes, and the sources that implement a header."""
 
     def __init__(self):
         self.headers, self.sources = {}, {}
@@ -165,7 +165,7 @@ def choose(changed):
 
 
 def find_problems(modules):
-    """For lint: modules without a row, and rows that name nothing."""
+    """For lint: modules without a row, and rows that match nothing."""
     problems = [f"tests/changed.py: the module {name} has no row" for name in modules
                 if name not in OF_MODULES and name.split("/")[0] not in OF_MODULES and name != "common"]
     problems += [f"tests/changed.py: there is no module {name}" for name in OF_MODULES

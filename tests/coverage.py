@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much of each parser of untrusted bytes the unit, component and fuzz suites run: lines of code as gcov counts
-them, without those that only report a failed allocation or pass an error on, which failed allocations and failpoints do
-elsewhere. A parser below the minimum is a failure. Ends with the counts.
+"""The share of each parser of untrusted bytes that the unit, component and fuzz suites execute: lines of code as
+counted by gcov, without those that only report a failed allocation or pass on an error, which the tests of failed
+allocations and failpoints execute. A parser below the minimum is a failure. Ends with the counts.
 
     tests/coverage.py BUILD             a build with --coverage, in which the suites have run
     tests/coverage.py BUILD --units     the same after the unit suite alone: its share of all lines of the modules below
@@ -66,8 +66,8 @@ PARSERS = {
 
 
 def count_lines(build, ending=".gcda", within=""):
-    """For the tree: {file: {line: the number of runs}}, and {(file, function): its lines}. Files that never ran have only
-    .gcno."""
+    """The counts for the tree: {file: {line: the number of runs}}, and {(file, function): its lines}. Files that never
+    ran have only .gcno."""
     counts, functions = collections.defaultdict(collections.Counter), {}
     build = os.path.abspath(build)
     data = [os.path.join(directory, name) for directory, _, names in os.walk(build) if within in directory

@@ -3,7 +3,7 @@
 """Runs the tests in C of suites, as listed by ctest, several at a time. Prints a line for each passed test, and the
 full output of failed ones. Ends with the counts.
 
-    tests/programs.py BUILD SUITE[,SUITE…] [NAME…]      a NAME is a test, or what names begin with: unit-model
+    tests/programs.py BUILD SUITE[,SUITE…] [NAME…]      a NAME is a test or a prefix of names: unit-model
 """
 
 import concurrent.futures
@@ -20,15 +20,15 @@ import time
 import cache
 import failures
 
-DEADLINE = 1200  # of all tests of a file: on a busy machine 200 s have been seen
-# They wait more than they compute.
+DEADLINE = 1200  # seconds for all tests of a file: up to 200 were observed on a busy machine
+# The programs wait more than they compute.
 AT_ONCE = 3 * (os.cpu_count() or 1)
 SKIPPED = 77
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 
 
 def find_tests(build, suite, names):
-    """Their names and commands."""
+    """The names and the commands of the tests."""
     said = subprocess.run(["ctest", "--test-dir", build, "-L", f"^{suite}$", "--show-only=json-v1"], check=True,
                           stdout=subprocess.PIPE).stdout
     prefixes = tuple(f"{name}-" for name in names)
@@ -37,15 +37,15 @@ def find_tests(build, suite, names):
 
 
 def hand_on_niceness(pid):
-    """The scheduler sees each session as one task, whose niceness is its own."""
+    """Applies our niceness to the session: the scheduler treats each session as one task with its own niceness."""
     if os.nice(0) > 0:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as file:
             file.write(str(os.nice(0)))
 
 
 def run_test(command, deadline=DEADLINE, **options):
-    """The status and the output. Processes that it leaves running do not hold the output open, and end. Options are
-    Popen's."""
+    """Runs a test; returns its status and output. Processes that it leaves running do not keep the output open, and are
+    ended. Options are those of Popen."""
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                               start_new_session=True, **options) as process:
@@ -63,7 +63,7 @@ def run_test(command, deadline=DEADLINE, **options):
 
 
 def report(name, status, output):
-    """Prints it; gives how many passed, failed and were skipped."""
+    """Prints a result; returns how many tests passed, failed and were skipped."""
     if status == SKIPPED:
         print(f"SKIPPED {name}: {output.strip().splitlines()[-1:]}", flush=True)
         return 0, 0, 1

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats the failed tests of a run once, one after the other, when nothing else runs any more.
+"""Repeats the failed tests of a run once, one after the other, when nothing else is running.
 
     tests/repeat.py FAILURES RESULT
 
-FAILURES is the file that failures.py wrote. A test that passes alone is flaky: the output ends with a line
-"flaky: NAME (first failure: …)" for each of them. RESULT gets two numbers: by how much the counts of passed and of
-failed tests change. More than LIMIT failures are not repeated: so many are a failure even if all of them are flaky.
+FAILURES is the file that failures.py wrote. A test that passes alone is flaky: the output ends with a line "flaky: NAME
+(first failure: …)" for each of them. RESULT gets two numbers: the changes of the counts of passed and of failed tests.
+More than LIMIT failures are not repeated: so many are a failure even if all of them are flaky.
 """
 
 import json
@@ -18,7 +18,7 @@ import programs
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIMIT = 5
-DEADLINE = 1500  # of one test; machines of the vm suite boot again
+DEADLINE = 1500  # seconds for one test; machines of the vm suite boot again
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 
 
@@ -40,7 +40,7 @@ def run_alone(test):
 
 
 def repeat(tests):
-    """Returns the flaky tests, and by how much the counts of passed and of failed tests change."""
+    """Returns the flaky tests, and the changes of the counts of passed and of failed tests."""
     if len(tests) > LIMIT:
         print(f"{len(tests)} tests failed; more than {LIMIT} are not repeated")
         return [], 0, 0

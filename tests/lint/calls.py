@@ -29,7 +29,7 @@ CLOEXEC = {
 }
 WITHOUT_CLOEXEC = ("pipe", "accept", "dup", "epoll_create", "inotify_init", "creat")
 
-# Not after a word: /proc/PID/root/ is not a home.
+# The path must not follow a word: /proc/PID/root/ is not a home directory.
 MACHINE_PATH = re.compile(r"(?<![\w%{}\])*-])/(?:" + "|".join(["work", "root"]) + r")/")
 NOTE = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME"]) + r")\b")
 
@@ -47,7 +47,7 @@ def arguments(text, offset):
 def calls(text, names):
     pattern = r"(?<![\w.>])(" + "|".join(names) + r")\s*\("
     for match in re.finditer(pattern, text):
-        # A declaration or a member of that name is not a call: something like a type stands before it.
+        # A declaration or a member of that name is not a call: it follows something like a type.
         before = text[:match.start()].rstrip()
         if re.search(r"\b(?!return|else|do)\w+[ \t]+\**$", text[:match.start()]) and before[-1:].isalnum() \
                 and not before.endswith(("return", "else", "do")):

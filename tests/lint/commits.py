@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of commits: a subject `module: imperative summary` of at most 72 columns, an empty line, a body.
 
-    tests/lint/commits.py FILE      a message, as the hook commit-msg is given it; prints what is wrong
+    tests/lint/commits.py FILE      a message, like the hook commit-msg gets it; prints the errors
 """
 
 import re
@@ -12,7 +12,7 @@ import sys
 SUBJECT_COLUMNS = 72
 BODY_COLUMNS = 76
 SUBJECT = re.compile(r"[\w./-]+(, [\w./-]+)*: \S")
-# Verbs in another form than the imperative, as subjects have them by mistake.
+# Verbs in forms other than the imperative, which subjects have by mistake.
 NOT_IMPERATIVE = re.compile(r": (Added|Adds|Adding|Fixed|Fixes|Fixing|Changed|Changes|Removed|Removes|Removing|Updated|Updates|Made|Makes)\b", re.I)
 HOOK = "packaging/git-hooks/commit-msg"
 
@@ -46,7 +46,8 @@ def git(root, *words):
 
 
 def check(root):
-    """The commits since the hook came into the tree; of a clone that does not reach so far, the last one."""
+    """Checks the commits since the hook was added to the tree; in a clone that does not reach so far, only the last
+    one."""
     first = git(root, "log", "--diff-filter=A", "--format=%H", "--reverse", "--", HOOK).split()
     log = git(root, "log", "--no-merges", "--format=%h%n%B%x00", f"{first[0]}..HEAD" if first else "-1")
     for entry in filter(str.strip, log.split("\0")):

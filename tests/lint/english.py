@@ -11,12 +11,12 @@ import tree
 COMMENTS = ("agent/", "common/", "tests/", "packaging/", "manifests/", "systemd/")
 DOCUMENTS = ("packaging/man/", "agent/", "common/", "manifests/", "tests/", "CONTRIBUTING.md", "SECURITY.md")
 NAMES = ("tests/",)
-# These contain the words: as data, as examples, or as the words of others.
+# These files contain the words as data, as examples or as quotations.
 EXCEPT = ("CHANGELOG.md", "LICENSE", "tests/corpus/", "tests/fuzz/corpus/", "tests/lint/english.py", "tests/lint/test_lint.py",
           "tests/FAULTS.md", "tests/FLAKY.md", "tests/cluster/README.md")
 COLUMNS_MAX = 100
 TABLE_COLUMNS_MAX = 120
-# Tables that a lint or a test compares with the code, and those of measurements.
+# Tables that a lint or a test compares with the code, and tables of measurements.
 TABLES_EXCEPT = ("SECURITY.md", "agent/README.md", "agent/pods/README.md", "manifests/README.md", "tests/bench/FIGURES.md",
                  "tests/corpus/README.md")
 
@@ -50,7 +50,7 @@ def paragraphs(lines):
 
 
 def comments(path, text):
-    """The paragraphs of the comments of a file, and of its strings of documentation."""
+    """The paragraphs of a file's comments and docstrings."""
     if path.endswith((".c", ".h")):
         for match in re.finditer(r"/\*(.*?)\*/", text, re.S):
             number = tree.line_of(text, match.start())
@@ -73,7 +73,7 @@ def comments(path, text):
 
 
 def prose(text):
-    """The paragraphs of a document without blocks of code, tables and headings."""
+    """The paragraphs of a document, without code blocks, tables and headings."""
     lines, is_code = [], False
     for number, line in enumerate(text.split("\n"), 1):
         is_code ^= line.startswith("```")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A third analyzer's opinion, that of gcc's -fanalyzer, which follows paths through all functions of a source."""
+"""A third static analyzer, gcc's -fanalyzer, which follows paths through all functions of a source."""
 
 import concurrent.futures
 import json
@@ -10,7 +10,7 @@ import subprocess
 
 SUPPRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gcc-analyzer-suppressions.txt")
 
-# Those that take longest need a minute of a processor; one that needs so much more is named.
+# The slowest sources take a minute of processor time; a source that takes so much longer is reported.
 DEADLINE = 1200
 
 HEADING = re.compile(r"(?:\S+: )?In function '(\S+?)'[:,]$")
@@ -27,8 +27,8 @@ def _command(entry):
 
 
 def read_findings(root, directory, source, text):
-    """From gcc's messages about a source: (warning, "source:function", the message for a reader). The function may be
-    one of a header."""
+    """The findings in gcc's messages about a source: (warning, "source:function", the message for a reader). The
+    function may be one of a header."""
     function = "?"
     for line in text.splitlines():
         if heading := HEADING.match(line):
@@ -76,8 +76,8 @@ def read_suppressions(text):
 
 
 def check(root, build, suppressions=SUPPRESSIONS, jobs=os.cpu_count()):
-    """Analyzes the sources of agent/ and common/ in compile_commands.json. A suppression that nothing needs is a
-    problem as well."""
+    """Analyzes the sources of agent/ and common/ in compile_commands.json. An unused suppression is a problem as
+    well."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         entries = [entry for entry in json.load(file)
                    if os.path.relpath(entry["file"], root).startswith(("agent/", "common/"))]

@@ -14,7 +14,7 @@ OWNER = "agent/model/object-identity.c"
 CALL = re.compile(r"\b(?:streq|streq_ptr|strcmp|strncmp)\(")
 MEMBER = re.compile(r"\bmetadata(?:\.|->)(?:name|namespace|uid)\b")
 
-# These read other programs' objects, or text that is no object's.
+# These files read objects of other programs, or text that does not belong to an object.
 FOLDERS = ("agent/cli/", "agent/image-helper/", "agent/node-api/", "agent/shim/")
 FILES = {
     "agent/apiserver/remote-pod.c": "objects of the API server among themselves",
@@ -39,7 +39,7 @@ def arguments(text, start):
 
 
 def comparisons(text):
-    """Line and text of each comparison of a member of some metadata."""
+    """The line and the text of each comparison of a member of some metadata."""
     for call in CALL.finditer(text):
         compared = arguments(text, call.end())
         if MEMBER.search(compared):

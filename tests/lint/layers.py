@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The layers of the modules. A file includes its own module, its module's submodules and modules of lower layers;
-modules of one layer never include each other. The files of a module do not include each other in a circle. A
-library's headers are included only by the files that are named for it."""
+modules of one layer never include each other. The files of a module do not include each other in a circle. A library's
+headers are included only by the files that are listed for it."""
 
 import fnmatch
 import os
@@ -41,7 +41,7 @@ PROGRAMS = {
     "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/manifest/cdi-spec.h", "agent/daemonset/rules/rules.h"],
 }
 
-# The event loop is seen through the headers of the modules that run in it.
+# The event loop is visible through the headers of the modules that run in it.
 LIBRARIES = {
     "systemd/": ["agent/apiserver/*.h", "agent/csi/csi-manager.h", "agent/cdi/cdi-registry.h", "agent/node/config-watch.h", "agent/node/network-readiness.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
                  "agent/secrets/key-file.h", "agent/secrets/secret-storage.h", "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/source/manifest-source.h", "agent/report/report-store.h", "agent/report/status-report.h", "agent/eviction/memory-pressure-watch.h",

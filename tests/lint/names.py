@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that a stack trace or grep shows alone: each type and each function of agent/ and common/ has a name that
-nothing else in the tree has, regardless of the program."""
+"""Names that a stack trace or grep shows without context: each type and each function of agent/ and common/ has a name
+that is unique in the tree, regardless of the program."""
 
 import os
 import re

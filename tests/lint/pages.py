@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents: the manual pages can be made and shown, references lead somewhere, README.md stays short, and every
-reason, condition and event of the agent is explained."""
+"""The documents: the manual pages can be built and displayed, references have a target, README.md stays short, and
+every reason, condition and event of the agent is explained."""
 
 import glob
 import html
@@ -21,8 +21,8 @@ REPORTING = ("agent/pods/**/*.c", "agent/daemonset/*.c", "agent/apiserver/*.c", 
              "agent/model/eviction.c", "agent/model/json-daemonset.c", "agent/kubeclient/node-json.c",
              "agent/kubeclient/pod-*.c")
 CAPITALIZED = re.compile(r'"((?:mainstay\.io/)?[A-Z][a-z]*(?:[A-Z]+[a-z]*)*)"')
-# Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks,
-# sections of dumps.
+# Capitalized words in these sources that are none of the three: kinds, headers, methods, values, names of probes and
+# hooks, sections of dumps.
 OTHER_WORDS = {"Accept", "Agent", "Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
                "CSINode", "DeleteOptions", "False", "Host", "KubeletConfiguration", "Lease", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PodList",
                "PostStart", "PreStop", "Readiness", "SERVING", "Startup", "Status", "TokenRequest", "Trailer", "True", "UNKNOWN"}
@@ -48,7 +48,7 @@ def check_references(root, path, text):
 
 
 def check_code(path, text):
-    """go-md2man passes lines of code on as they are."""
+    """go-md2man does not escape lines of code."""
     for match in re.finditer(r"^    [.']", text, re.M):
         place = f"{path}:{tree.line_of(text, match.start())}"
         yield f"{place}: roff takes a line that starts with {match.group(0)[-1]} for a request"
@@ -96,7 +96,7 @@ def check_readme(root):
 
 
 def check_pictures(root):
-    """A picture shows the text of its source: each label of a .dot is in the .svg next to it."""
+    """A picture matches its source: each label of a .dot file is in the .svg file next to it."""
     problems = []
     for path in tree.files(root, ".dot"):
         picture = os.path.join(root, path[:-len(".dot")] + ".svg")
@@ -215,12 +215,12 @@ def _tests_of_item(root, text):
 
 
 def _numbers(text):
-    """Those of the tests that a cell names: "(1, 2)"."""
+    """The numbers of the tests that a cell names: "(1, 2)"."""
     return {int(number) for group in re.findall(r"\((\d+(?:, \d+)*)\)", text) for number in group.split(", ")}
 
 
 def _untested_cells(rows):
-    """A cell names its tests, or its column or its row does in its heading."""
+    """The cells that name no tests, neither themselves nor in the heading of their column or row."""
     heads = rows[0]
     for row in rows[2:]:
         for head, cell in zip(heads[1:], row[1:]):

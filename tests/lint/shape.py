@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of files: a licence line in all that is code, one guard in a header, nothing too long to be read."""
+"""The shape of files: a licence line in all code, one guard in a header, and nothing that is too long to read."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def is_code(path, text):
 
 
 def functions(text):
-    """Name, first line and length of each function, by our format: it ends with '}' in the first column."""
+    """The name, first line and length of each function, which in our format ends with '}' in the first column."""
     start, name = None, ""
     for number, line in enumerate(text.split("\n"), 1):
         if start is None and re.match(r"^[A-Za-z_].*$", line) and "(" in line and not line.endswith(";"):
@@ -51,8 +51,8 @@ def check_guards(root):
 
 
 def check_file_names(root):
-    """Two files with one name are distinguished only by their folder, and in messages of tools and in an editor not
-    even by that."""
+    """Two files with the same name are distinguished only by their folder, and not even by that in an editor and in
+    messages of tools."""
     places = {}
     for path in tree.files(root, ".c", ".h"):
         places.setdefault(os.path.basename(path), []).append(path)
@@ -61,7 +61,7 @@ def check_file_names(root):
 
 
 def check_lengths(root):
-    """Functions have a limit; long files are only reported, because the subject determines where a file ends."""
+    """Functions have a maximum length; long files are only reported, because their subject determines their length."""
     problems = []
     for path in tree.files(root, ".c", ".h", ".py"):
         text = tree.read(root, path)

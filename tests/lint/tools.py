@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks that others wrote: clang-format, clang-tidy, shellcheck, codespell. Each gives the tool's own words."""
+"""The checks by external tools: clang-format, clang-tidy, shellcheck, codespell. Each returns the tool's own
+messages."""
 
 import concurrent.futures
 import glob
@@ -23,7 +24,7 @@ SPELLING_IGNORED = "nd,ue,fo,te,ot,crate,mis,readby,accoount,tage,truns"  # the 
 
 
 def run(root, argv):
-    """The lines that the tool printed if it found something, else none."""
+    """The lines that the tool printed if it has findings, otherwise none."""
     result = subprocess.run(argv, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             check=False)
     if result.returncode == 0:
@@ -32,7 +33,7 @@ def run(root, argv):
 
 
 def check_format(root, only=None):
-    """For all sources, or for these."""
+    """Checks the format of all sources, or of these."""
     sources = [path for path in tree.files(root, ".c", ".h") if only is None or path in only]
     return run(root, ["clang-format", "--style=file", "--dry-run", "-Werror", *sources]) if sources else []
 
@@ -50,7 +51,7 @@ def check_spelling(root):
 
 
 def check_names(root, build):
-    """If two objects of a library define a name, the result is random: the linker takes the one that it meets first."""
+    """Two objects of a library must not define the same name: the linker would use the first one that it finds."""
     problems = []
     for library in sorted(glob.glob(os.path.join(build, "*", "lib*.a"))):
         result = subprocess.run(["nm", "-A", "--defined-only", "--extern-only", library], text=True, check=True,
@@ -65,7 +66,7 @@ def check_names(root, build):
 
 
 def check_fuzzer(root):
-    """With MAINSTAY_FUZZER=ON all code is instrumented: libFuzzer gets no feedback from other code."""
+    """With MAINSTAY_FUZZER=ON all code must be instrumented, because libFuzzer gets no feedback from other code."""
     with tempfile.TemporaryDirectory(prefix="mainstay-lint-") as build:
         problems = run(root, ["cmake", "-G", "Ninja", "-B", build, "-DCMAKE_C_COMPILER=clang", "-DMAINSTAY_FUZZER=ON",
                               "-DMAINSTAY_SANITIZE=address", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"])
@@ -84,8 +85,8 @@ def check_fuzzer(root):
 
 
 def _closure(root, source, known):
-    """The source and all headers of the tree that it includes, by name, each with its text. The same header is read once:
-    'known' remembers it."""
+    """The source and all headers of the tree that it includes, by name, each with its text. Each header is read once
+    and kept in 'known'."""
     found, due = {}, [os.path.relpath(source, root)]
     while due:
         path = due.pop()
@@ -111,7 +112,7 @@ def _toolchain(root):
 
 
 def _stamp_path(*parts):
-    """The file that marks this as found good."""
+    """The file whose existence means that this was checked without findings."""
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return os.path.join(cache.directory("tidy", digest[:2]), digest)
 
@@ -143,8 +144,8 @@ def _tidy_one(root, build, source, stamps, with_analyzer):
 
 
 def check_tidy(root, build, with_analyzer=True):
-    """Looks at each source of compile_commands.json, unless it was found good with the same headers, options, rules and
-    tools before: that is remembered outside of the tree. The analyzer takes nine tenths of the time."""
+    """Checks each source in compile_commands.json, unless it had no findings with the same headers, options, rules and
+    tools before, which is cached outside of the tree. The analyzer takes nine tenths of the time."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = {entry["file"]: entry["command"].replace(build, "").replace(root, "") for entry in json.load(file)}
     toolchain, known, due = _toolchain(root), {}, []
@@ -160,7 +161,7 @@ def check_tidy(root, build, with_analyzer=True):
 
 
 def check_cppcheck(root, build):
-    """Another analyzer's opinion of the sources of compile_commands.json. Its knowledge about macros and its false
+    """Analyzes the sources in compile_commands.json by cppcheck. The definitions of macros for it and its false
     positives are in the files next to this one."""
     here = os.path.dirname(os.path.abspath(__file__))
     result = subprocess.run(

@@ -9,7 +9,7 @@ SKIPPED_DIRECTORIES = re.compile(r"^(\.git|build.*|__pycache__|\.pytest_cache|_C
 
 
 def files(root, *suffixes):
-    """All files below root, relative and sorted; with suffixes, those that end so."""
+    """All files below root, relative and sorted; with suffixes, only those that end with one of them."""
     found = []
     for directory, subdirectories, names in os.walk(root):
         subdirectories[:] = [d for d in subdirectories if not SKIPPED_DIRECTORIES.match(d)]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The units of our services, as 'systemd-analyze security' rates them: 0 is best, 10 is worst."""
+"""The units of our services and their rating by 'systemd-analyze security': 0 is best, 10 is worst."""
 
 import os
 import re
 import subprocess
 import tempfile
 
-# The agent has what files of pods need, and no more: mainstay-launch.service has the rest. A unit that gets better gets a lower
-# number here.
+# The agent only has the privileges that files of pods need: mainstay-launch.service has the rest. If a unit improves,
+# its number here is lowered.
 EXPOSURE_MAX = {"mainstay.service.in": 3.0, "mainstay-launch.service.in": 3.5, "mainstay-api.service.in": 0.4}
 
 

@@ -32,7 +32,8 @@ OLD_PACKAGE = os.environ.get("MAINSTAY_OLD_PACKAGE")
 CACHE = os.path.join(TOP, f"build-vm-{RELEASE if ARCHITECTURE == 'amd64' else ARCHITECTURE}")
 
 collect_ignore = [] if OLD_PACKAGE else ["test_upgrade.py"]
-# That machine has one release and architecture; only its kernel has tmpfs without swap space, and its emulator a TPM2.
+# The machine of that test has a single release and architecture: only its kernel has tmpfs without swap space, and only
+# its emulator has a TPM2.
 collect_ignore += [] if (RELEASE, ARCHITECTURE) == ("trixie", "amd64") else ["test_demo.py", "test_secrets_on_disk.py"]
 
 
@@ -49,7 +50,7 @@ def pytest_collection_modifyitems(items):
 
 @contextlib.contextmanager
 def first(what, run):
-    """Yields whether this still has to be built in this run of the tests; other workers wait until it is built."""
+    """Yields whether this worker has to build it in this run of the tests; other workers wait until it is built."""
     os.makedirs(CACHE, exist_ok=True)
     with open(os.path.join(CACHE, f"{what}.run"), "a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -120,7 +121,7 @@ def make_large_archives(cache, count, busybox):
 
 
 def make_sources(cache, name, *files):
-    """Makes an archive of these files of the tree; returns its path."""
+    """Makes an archive of these files in the tree; returns its path."""
     path = os.path.join(cache, f"{name}.tar")
     subprocess.run(["tar", "-C", TOP, "-cf", path, "--exclude=__pycache__", *files], check=True)
     return path
@@ -155,7 +156,7 @@ def _machine(disk, installed):
 
 @pytest.fixture(scope="module", name="enforcing")
 def _enforcing(disk):
-    """The same with SELinux in enforcing mode."""
+    """Such a machine with SELinux in enforcing mode."""
     with machine_of(disk, "security=selinux selinux=1") as machine:
         install(machine)
         assert machine.run("getenforce").strip() == "Enforcing"

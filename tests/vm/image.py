@@ -23,7 +23,7 @@ runc crun containernetworking-plugins iptables {LIBRARIES[RELEASE]} libjansson4 
 libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
 selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba tpm2-tools
 python3-pytest python3-pytest-xdist python3-yaml docker-registry""".split()
-# A minimal Debian, on which the offline archive of a release is installed.
+# The packages of a minimal Debian, on which the offline archive of a release is installed.
 MINIMAL = f"systemd systemd-sysv udev kmod {KERNELS[ARCHITECTURE]} initramfs-tools".split()
 # Servers that tests start themselves.
 SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
@@ -73,8 +73,8 @@ while :; do
 done
 """
 
-# Debian's policy has default labels for containers, but does not define their types. With these a container may do anything
-# but access objects with categories that differ from its own.
+# Debian's policy has default labels for containers, but does not define their types. With these definitions a container
+# may do anything except access objects whose categories differ from its own.
 CONTAINERS = """(type container_t)
 (roletype system_r container_t)
 (typeattributeset domain (container_t))
@@ -112,8 +112,9 @@ def write(root, path, text, mode=0o644):
 
 
 def debootstrap(root, packages):
-    """From one archive: security updates are of no use there, and are another archive that may be out of order. The
-    initial RAM disk has only the modules for the disk and its file system: it is unpacked under emulation."""
+    """Installs from a single archive: security updates are of no use there, and their archive is another one that may
+    be down. The initial RAM disk has only the modules for the disk and its file system, because it is unpacked under
+    emulation."""
     subprocess.run(["mmdebstrap", "--quiet", f"--architectures={ARCHITECTURE}", "--variant=minbase", "--format=directory",
                     "--include=" + ",".join(packages), '--aptopt=Apt::Install-Recommends "false"',
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
@@ -158,8 +159,8 @@ def make_root(root, minimal):
 
 
 def make_root_in_memory(root, minimal):
-    """32-bit programs that are emulated one by one cannot list the directories of ext4, in which a position has 64
-    bits."""
+    """Builds the root directory in memory: 32-bit programs under user-mode emulation cannot list the directories of
+    ext4, in which a position has 64 bits."""
     with tempfile.TemporaryDirectory() as memory:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "tmpfs", memory], check=True)
         try:
@@ -200,7 +201,8 @@ def paths(cache):
 
 
 def build(root, cache, files):
-    """Builds the disk of the root directory, with these files in /opt/test, and copies the kernel and the RAM disk, to 'cache'."""
+    """Builds the disk from the root directory, with these files in /opt/test, and copies it with the kernel and the RAM
+    disk to 'cache'."""
     disk, kernel, ramdisk = paths(cache)
     if os.path.exists(disk):
         os.unlink(disk)

@@ -16,12 +16,12 @@ SNAPSHOT = "running"
 # For boot(): slots for disks that are plugged in and pulled out.
 SLOTS = [word for number in (1, 2) for word in ("-device", f"pcie-root-port,id=slot{number},chassis={number},slot={number}")]
 
-# Debian's name of it. The emulator for each, with the words for the kernel. Features that are slow under emulation and
-# not needed here are disabled: page tables of five levels, other clocks than the TSC. On a busy host the emulated timer
-# may tick too late for the kernel's check of it. One thread emulates both processors: with two, a kernel that patches its
-# code sometimes executes a breakpoint that it has already replaced.
+# The emulator for each of Debian's architectures, with arguments for the kernel. Features that are slow under emulation
+# and not needed here are disabled: page tables of five levels, other clocks than the TSC. On a busy host the emulated
+# timer may tick too late for the kernel's check of it. One thread emulates both processors: with two, a kernel that
+# patches its code sometimes executes a breakpoint that it has already replaced.
 ARCHITECTURE = os.environ.get("MAINSTAY_VM_ARCHITECTURE", "amd64")
-# The code name of the release of Debian on it.
+# The code name of the Debian release on the machine.
 RELEASE = os.environ.get("MAINSTAY_VM_RELEASE", "trixie")
 EMULATORS = {
     "amd64": (["qemu-system-x86_64", "-M", "q35", "-cpu", "max,la57=off"], "console=ttyS0 no_timer_check tsc=reliable"),
@@ -31,7 +31,7 @@ EMULATORS = {
 
 
 class Machine:
-    """Its disk is a copy-on-write file over the disk of all machines, and remains when the power is cut."""
+    """A machine whose disk is a copy-on-write file over the disk of all machines, and remains when the power is cut."""
 
     def __init__(self, directory, disk, kernel, ramdisk, memory="1G", arguments=""):
         self.directory, self.kernel, self.ramdisk, self.memory = directory, kernel, ramdisk, memory
@@ -81,7 +81,7 @@ class Machine:
                 time.sleep(0.05)
 
     def command_monitor(self, command):
-        """Gives a command to the emulator; returns its answer."""
+        """Sends a command to the emulator; returns its answer."""
         with self.connect("monitor", time.monotonic() + COMMAND_DEADLINE) as monitor:
             monitor.settimeout(COMMAND_DEADLINE)
             monitor.sendall(f"{command}\n".encode())
@@ -133,7 +133,7 @@ class Machine:
         self.boot("-loadvm", SNAPSHOT)
 
     def console_tail(self):
-        """The last output of its console."""
+        """The last output of the machine's console."""
         with open(self.console, encoding="utf-8", errors="replace") as file:
             return file.read()[-6000:]
 
@@ -176,7 +176,7 @@ class Machine:
             if status == 0:
                 return output
             assert time.monotonic() < end, f"timed out, expected: {what}\n{output}\n{self.state()}"
-            # Leaves the machine as much time for its own work.
+            # Leaves the machine an equal amount of time for its own work.
             time.sleep(time.monotonic() - started)
 
     def state(self):
@@ -191,7 +191,7 @@ class Machine:
         self.forget()
 
     def power_off(self, deadline=COMMAND_DEADLINE):
-        """An orderly shutdown by systemd."""
+        """Shuts the machine down in an orderly way by systemd."""
         self.channel.sendall(f"0 {base64.b64encode(b'systemctl poweroff').decode()}\n".encode())
         self.process.wait(deadline)
         self.forget()

@@ -30,7 +30,8 @@ done; false"""
 
 
 def wait_asleep(machine, name):
-    """Until its script has come to its 'sleep': a container is reported as running when its shell has yet to be executed."""
+    """Waits until its script has reached its 'sleep': a container may be reported as running before its shell is
+    executed."""
     wait_running(machine, name)
     machine.wait(ASLEEP.format(name=name), f"the script of pod {name} has come to its sleep")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of debian/tests, in their order, as autopkgtest executes them: by root on a machine with the package, which was just
-installed or, with $MAINSTAY_OLD_PACKAGE, has replaced an earlier one while a pod ran."""
+"""The tests of debian/tests, in order, executed like by autopkgtest: by root on a machine with the package, which was
+just installed or, with $MAINSTAY_OLD_PACKAGE, has replaced an earlier one while a pod ran."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.long
 
 TESTS = os.path.join(TOP, "packaging", "debian", "tests")
-DEADLINE = 900  # of each script, and of dpkg
+DEADLINE = 900  # seconds for each script, and for dpkg
 
 
 def names():
@@ -21,7 +21,7 @@ def names():
 
 
 def upgrade(machine):
-    """From the earlier package; a pod of it keeps its process."""
+    """Upgrades from the earlier package; a pod that it started keeps its process."""
     machine.boot()
     machine.run("dpkg --install /opt/test/old.deb", DEADLINE)
     machine.run("cp /opt/test/busybox-*.tar /var/lib/mainstay/preload/")

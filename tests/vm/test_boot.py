@@ -26,7 +26,7 @@ done
 
 
 def sent(machine):
-    """Number of datagrams and connections that were sent or opened on the machine since the boot."""
+    """The number of datagrams that were sent and of connections that were opened on the machine since the boot."""
     output = machine.run("awk '/^Udp: [0-9]/ { print $5 } /^Tcp: [0-9]/ { print $6 }' /proc/net/snmp; "
                        "awk '/^Udp6OutDatagrams/ { print $2 }' /proc/net/snmp6")
     return sum(int(number) for number in output.split())
@@ -37,7 +37,7 @@ def milliseconds(machine, property_):
 
 
 def bare(machine):
-    """The time that the OCI runtime alone takes, in milliseconds; the median."""
+    """The median of the time that the OCI runtime alone takes, in milliseconds."""
     return sorted(int(line) for line in machine.run(BARE).split())[2]
 
 

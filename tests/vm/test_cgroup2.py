@@ -40,7 +40,7 @@ cat /var/tmp/{runtime}.xml || {{ cat /var/tmp/output; false; }}
 
 
 def collect():
-    """The IDs of the tests, and whether each of them is quick."""
+    """Collects the IDs of the tests, and whether each of them is quick."""
     files = subprocess.run(["grep", "-l", "pytest.mark.cgroup2", *glob.glob("tests/system/test_*.py", root_dir=TOP)], cwd=TOP, check=True,
                            text=True, stdout=subprocess.PIPE).stdout.split()
     output = subprocess.run([sys.executable, "-c", COLLECT, "--rootdir", TOP, "--collect-only", "-qq", "-p", "no:cacheprovider",
@@ -50,21 +50,21 @@ def collect():
 
 
 def params():
-    """Those that are not quick take long under emulation."""
+    """The parameters of the tests; those that are not quick take long under emulation."""
     return [pytest.param(runtime, test, id=f"{runtime}-{os.path.basename(test)}",
                          marks=[] if is_quick and runtime == "runc" else [pytest.mark.long])
             for test, is_quick in collect().items() for runtime in RUNTIMES]
 
 
 def id_of(case):
-    """Without the group that xdist appends."""
+    """The ID of a test without the group that xdist appends."""
     name = re.sub(r"(^[^][]*|\])@[^][]*$", r"\1", case.get("name"))
     return f"{case.get('classname').replace('.', '/')}.py::{name}"
 
 
 @pytest.fixture(scope="module", name="results")
 def _results(disk, request):
-    """For each runtime and test of this file that are to run, the texts of the failures."""
+    """The texts of the failures for each runtime and each selected test of this file."""
     tests = collections.defaultdict(list)
     for item in request.session.items:
         if item.path == request.path:

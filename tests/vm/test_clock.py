@@ -30,7 +30,7 @@ WantedBy=multi-user.target
 """
 
 # openssl serves the files of its directory, which hold the headers of their answers. The agent sends a request once in
-# ten hours, so it must not arrive before.
+# ten hours, so that its first request must not come before the server listens.
 SERVER = f"""[Unit]
 Before=mainstay.service
 [Service]
@@ -49,7 +49,7 @@ def configuration(key):
 
 
 def add_headers(directory):
-    """Data that a response needs in addition to the file: its length."""
+    """Adds the headers that a response needs in addition to the file, such as its length."""
     for path in [*directory.glob("index.json*"), *directory.glob("sha256/*")]:
         content = path.read_bytes()
         path.write_bytes(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content)
@@ -73,7 +73,7 @@ def set_clock(machine, seconds):
 
 
 def back_off(machine):
-    """In seconds, of the container that crashes."""
+    """The back-off of the container that crashes, in seconds."""
     message = machine.wait("mainstay get pod crash-machine -o json | grep -o 'back-off [0-9a-z.]* restarting'",
                            "the container waits to be restarted")
     minutes, seconds = re.search(r"back-off (?:(\d+)m)?(\d+)s", message).groups()

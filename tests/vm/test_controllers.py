@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel without cgroup controllers, like that of a Raspberry Pi without the one of memory by default: pods run, and
-a limit that cannot be set is named."""
+"""A kernel without some cgroup controllers, like that of a Raspberry Pi, which has no memory controller by default:
+pods run, and a limit that cannot be set is named."""
 
 import pods
 import pytest

@@ -48,7 +48,7 @@ def _demo(directory, figures):
 
 
 def get_pods(path):
-    """The request of 'kubectl get pods', for a machine without kubectl."""
+    """Sends the request of 'kubectl get pods', because the machine may have no kubectl."""
     with open(path, encoding="utf-8") as file:
         config = yaml.safe_load(file)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -57,7 +57,7 @@ def get_pods(path):
             file.write(base64.b64decode(user[member]))
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     context.load_cert_chain(f"{path}.crt", f"{path}.key")
-    context.check_hostname = False  # its name is in tls-server-name
+    context.check_hostname = False  # the name on its certificate is in tls-server-name
     with urllib.request.urlopen(f"{cluster['server']}/api/v1/namespaces/default/pods", context=context) as answer:
         return [(pod["metadata"]["name"], pod["status"]["phase"]) for pod in json.load(answer)["items"]]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-fleet(7), word by word: its blocks are run on two machines of one network, and on one without a network card. The
-first is the web server and a node without a till, the second is a node with one."""
+"""mainstay-fleet(7), executed word by word: its blocks run on two machines in one network, and on one without a network
+card. The first is the web server and a node without a till, the second is a node with one."""
 
 import base64
 import collections
@@ -19,7 +19,7 @@ ROLES = {"On the web server": "server", "On each node": "nodes", "On a node with
 COPIED = ("/etc/nginx/manifests.crt", "/srv/fleet/shops.pub")
 # A recipient whose identity nobody has.
 LOST = "age1pd0sq93apwac3h6p4w5v5ra730xl8455zykcnhweqd272wkpxfnqhwvmns"
-# As words: a digest may have such digits.
+# Only as whole words, because a digest may contain such digits.
 CODES = "-e 4711 -e 081500 -e NDcxMQ== -e MDgxNTAw"
 DEADLINE = 600  # twice the time that the page names, under emulation
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.long
 
 
 def read_blocks():
-    """The blocks of each section, in their order: whose they are, and the script."""
+    """The blocks of each section in order: the machine to which each belongs, and the script."""
     sections, section, role = collections.OrderedDict(), None, None
     with open(PAGE, encoding="utf-8") as page:
         for paragraph in re.split(r"\n\n", page.read()):
@@ -81,7 +81,8 @@ def identity(machine, name):
 
 
 def serve_as_registry(machine):
-    """There is no network: what the page copies from a registry, this machine has in an archive, which is then gone."""
+    """Replaces skopeo, because there is no network: the image that the page copies from a registry is copied from an
+    archive on this machine."""
     machine.write("/usr/local/bin/skopeo", "#!/bin/sh\nset -e\ncp /opt/test/skopeo.tar \"$(expr \"$3\" : 'oci-archive:\\([^:]*\\)')\"\n")
     machine.run("chmod +x /usr/local/bin/skopeo")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state directory on NFS, SMB and FAT, as the kernel has them: no container can have its root file system there. The
-agent reports this at its start, with the place, the reason and the remedy, and runs the pods when the directory is on
-another file system."""
+"""A state directory on NFS, SMB and FAT with the kernel's drivers: no container can have its root file system there.
+The agent reports this at its start, with the place, the reason and the remedy, and runs the pods when the directory is
+on another file system."""
 
 from pods import SCRIPT, drain, end, wait_running, write
 import pytest
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.long
 
 STATE = "/var/lib/mainstay"
 
-# Version 4 alone, which needs no rpcbind. The server does not wait for clients of an earlier boot.
+# Only version 4 is used, which needs no rpcbind. The server does not wait for clients of an earlier boot.
 NFS = f"""set -e
 mkdir -p /srv/state /run/rpc_pipefs /var/lib/nfs/v4recovery
 modprobe nfsd

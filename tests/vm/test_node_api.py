@@ -14,7 +14,7 @@ SAVE = "sed -n 's/.*{}: //p' /run/kubeconfig | base64 -d > /run/{}"
 
 
 def ask(machine, path):
-    """The reply of a client with an administrator's certificate, head and body."""
+    """The reply to a client with an administrator's certificate: head and body."""
     request = f"GET {path} HTTP/1.1\\r\\nHost: node\\r\\nConnection: close\\r\\n\\r\\n"
     return machine.run(f"printf '{request}' | timeout 60 openssl s_client -quiet "
                        "-connect 127.0.0.1:10250 -cert /run/admin.crt -key /run/admin.key 2>/dev/null")

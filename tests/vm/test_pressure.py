@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory pressure on cgroup v2: the right pod is evicted, and starts again when the node has recovered."""
+"""Memory pressure on cgroup v2: the pod that the ranking selects is evicted, and starts again when the node has
+recovered."""
 
 import json
 
@@ -14,7 +15,7 @@ MIB = 1 << 20
 # Available memory as the agent computes it, in bytes.
 LEFT = "awk '/^MemFree:|^Inactive.file.:/ { sum += $2 } END { printf \"%d\", sum * 1024 }' /proc/meminfo"
 
-# Uses the amount of memory, in MiB, in its file in /notes.
+# Uses the amount of memory that its file in /notes has, in MiB.
 EATER = """while :; do
         dd if=/dev/zero of=/m/file bs=1M count=$(cat /notes/{name}) 2>/dev/null
         echo ate; read line </notes/wait; done"""
@@ -61,7 +62,8 @@ def test_memory_pressure_evicts_the_pod_over_its_request_but_no_critical_one(mac
         wait_ate(machine, name)
     assert condition(machine, "MemoryPressure") == "False"
     launch(machine, "greedy", 170, request="1Mi", priority=10)
-    # In one command: on a slow machine, the pod starts again, and is evicted again, before the check.
+    # Waits and checks in one command: on a slow machine the pod would start and be evicted again before a separate
+    # check.
     machine.wait("mainstay get pod greedy-machine -o json >/var/tmp/evicted && mainstay describe node >/var/tmp/short && "
                  "grep '\"Evicted\"' /var/tmp/evicted && grep KubeletHasInsufficientMemory /var/tmp/short", "greedy is evicted")
     message = json.loads(machine.run("cat /var/tmp/evicted"))["status"]["message"]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A state directory whose quota, one of the kernel for a project, is used up: first blocks, then inodes. Running pods
-stay, no file is damaged, and failed operations are done when there is space. Nothing is evicted: thresholds would come
-first."""
+"""A state directory whose project quota is used up: first blocks, then inodes. Running pods stay, no file is damaged,
+and failed operations are done when there is space. Nothing is evicted: thresholds would come first."""
 
 from machine import ARCHITECTURE
 from pods import SCRIPT, configure, drain, end, get, process, wait_running, write
@@ -14,11 +13,11 @@ STATE = "/var/lib/mainstay"
 PROJECT = 7
 QUOTACTL = {"amd64": 179, "arm64": 60, "armhf": 131}[ARCHITECTURE]
 LASTING = ["stays", "logs", "writes"]
-# It writes to its volume continuously, and prints which error it got.
+# This pod writes to its volume continuously, and prints the errors.
 WRITER = "while :; do dd if=/dev/zero of=/data/file bs=64k count=64 2>&1 | grep -o 'quota exceeded'; rm -f /data/file; sleep 0.5; done"
 COUNTER = "i=0; while :; do echo line $i; i=$((i + 1)); sleep 0.2; done"
 
-# Sets how many blocks of 1 KiB and inodes the project may have in addition to its own (0: without limit).
+# Sets the number of blocks of 1 KiB and of inodes that the project may use in addition to those in use (0: no limit).
 LIMIT = f"""
 my ($blocks, $inodes) = @ARGV;
 my ($get, $set, $project) = ((0x800007 << 8) + 2, (0x800008 << 8) + 2, {PROJECT});
@@ -39,7 +38,7 @@ def limit(machine, blocks="none", inodes="none"):
 
 @pytest.fixture(scope="module", name="limited")
 def _limited(machine):
-    """The machine with its state on a separate file system, which counts for a project, and with pods."""
+    """The machine with pods, whose state is on a separate file system and belongs to a project."""
     machine.write("/opt/test/limit", LIMIT)
     drain(machine)
     machine.run(f"""set -e
@@ -79,13 +78,13 @@ def said(machine):
 
 
 def wait_restart(machine, restarts, what, otherwise="0"):
-    """The container of the broken pod was started more often; the rest of its status may vary."""
+    """Waits until the container of the broken pod was started again; the rest of its status may vary."""
     machine.wait("mainstay get pod broken-machine -o json | perl -0777 -ne "
                  f"'/\"restartCount\": *(\\d+)/ or exit 1; exit !($1 > {restarts} || {otherwise})'", what)
 
 
 def live_through(machine, before, number, **left):
-    """A pod is added, a container ends and the agent is killed while little is left; all run when there is more."""
+    """Adds a pod, ends a container and kills the agent while little is left; all run when there is more."""
     name, logged = f"new{number}", len(said(machine))
     restarts = get(machine, "broken")["status"]["containerStatuses"][0]["restartCount"]
     limit(machine, **left)
@@ -94,7 +93,7 @@ def live_through(machine, before, number, **left):
     machine.wait(f"mainstay get pods | grep -E '^{name}-machine '", "the new pod is listed")
     for pod in LASTING:  # the next agent knows the running pods
         wait_running(machine, pod)
-    # Not its last state, which it has since its first restart.
+    # The last state of the container is not compared, because it has one since its first restart.
     wait_restart(machine, restarts, "its end is known", '/"state": *\\{\\s*"(waiting|terminated)"/')
     assert identities(machine) == before
     was_full = "Disk quota exceeded" in said(machine)[logged:]
@@ -107,7 +106,7 @@ def live_through(machine, before, number, **left):
 
 
 def assert_whole(machine, before):
-    """Also for an agent that reads everything again."""
+    """Asserts that everything is intact, also after a restart in which the agent reads everything again."""
     machine.run("systemctl restart mainstay")
     for name in *LASTING, "broken":
         wait_running(machine, name)
@@ -135,8 +134,8 @@ def test_operations_are_repeated_after_the_quota_was_used_up(limited, before, ki
 
 
 def test_an_image_is_unpacked_when_there_is_space(limited, before):
-    """There is space for the archive, which has 10 MB, and for the data that the other pod writes, 4 MB, and not also
-    for the image."""
+    """There is space for the archive (10 MB) and for the data that the other pod writes (4 MB), but not for the image
+    as well."""
     limit(limited, blocks=16000)
     pod = specs.script_pod("large", SCRIPT)
     pod["spec"]["containers"][0]["image"] = "docker.io/library/large0:1"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a release: the same bits again, signatures, the repository, and the installation without a network."""
+"""The files of a release: reproducible bits, signatures, the repository, and the installation without a network."""
 
 import glob
 import hashlib
@@ -37,8 +37,8 @@ def make_keys(directory):
 
 @pytest.fixture(scope="module", name="release")
 def _release(tmp_path_factory):
-    """The files of a release for the Debian of the machines, made in a root directory of it; those of MAINSTAY_RELEASE_FILES if it
-    is set."""
+    """The files of a release for the machines' Debian release, built in a root directory with that release; or those in
+    MAINSTAY_RELEASE_FILES if that is set."""
     if os.environ.get("MAINSTAY_RELEASE_FILES"):
         return os.environ["MAINSTAY_RELEASE_FILES"]
     directory = tmp_path_factory.mktemp("release")
@@ -48,7 +48,7 @@ def _release(tmp_path_factory):
 
 
 def digests(directory):
-    """The SHA-256 of the source and of the packages for the Debian of the machines, by their names."""
+    """The SHA-256 of the source and of the packages for the machines' Debian release, by name."""
     found = {}
     for path in glob.glob(f"{directory}/*.tar.xz") + glob.glob(f"{directory}/apt/pool/{RELEASE}/*.deb"):
         with open(path, "rb") as file:
@@ -67,8 +67,8 @@ def differences(ours, theirs):
 
 
 def another_time_and_place(home):
-    """Words that execute a program in another time zone, with another umask and one processor. With the packages that are
-    installed on this machine also as another user, on another day."""
+    """A command prefix that executes a program in another time zone, with another umask and one processor; if the
+    required packages are installed on this machine, also as another user and on another day."""
     words = ["taskset", "-c", "0", "env", "TZ=Asia/Tokyo", f"TMPDIR={home}", "LC_ALL=C"]
     if is_of_this_machine():
         words = [*words[:3], "setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", "-i", *words[4:],
@@ -81,7 +81,7 @@ def is_of_this_machine():
 
 
 def test_another_user_place_and_day_make_the_same_bits(release, tmp_path, figures):
-    """The suite's own package was made by root in another directory, that of 'release' in a root directory."""
+    """The suite's own package was built by root in another directory, and that of 'release' in a root directory."""
     ours = digests(release)
     (source,) = [name for name in ours if name.endswith(".tar.xz")]
     assert {name.split("_")[0] for name in ours} == {source, "mainstay", "mainstay-dbgsym", "mainstay-kubelet",
@@ -151,7 +151,7 @@ def make_disk(root, release, *more):
 
 
 def source_of(url):
-    """Words of apt that use the repository of this address alone."""
+    """Arguments of apt that use only the repository at this address."""
     return (f"echo 'deb [signed-by=/opt/test/apt/mainstay.gpg] {url} {RELEASE} main' >/etc/apt/sources.list.d/mainstay.list && "
             "apt='apt-get -q -y -o Dir::Etc::sourcelist=sources.list.d/mainstay.list -o Dir::Etc::sourceparts=-' && "
             "rm -rf /var/lib/apt/lists/* && ")

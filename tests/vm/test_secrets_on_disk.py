@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine with swap space and a TPM2, emulated by swtpm. Values of Secrets are neither on its disk nor in its swap space,
-which are searched after a power cut; and a value that is bound to a PCR opens as long as the PCR is as it was."""
+"""A machine with swap space and a TPM2, emulated by swtpm. Values of Secrets are neither on its disk nor in its swap
+space, which are searched after a power cut; and a value that is bound to a PCR can be opened as long as the PCR is
+unchanged."""
 
 import base64
 import contextlib
@@ -20,21 +21,22 @@ from machine import SLOTS
 
 pytestmark = pytest.mark.long
 
-COMMON = f"canary-{uuid.uuid4().hex}-"  # stands for all words; this file has none
-# Words of each kind. Opening a sealed one takes a program and the TPM2.
+COMMON = f"canary-{uuid.uuid4().hex}-"  # the common start of all words; this file has no complete word
+# The number of words of each kind. Opening a sealed one takes a program and the TPM2.
 COUNTS = {"file": 249, "age": 249, "index": 249, "api": 249, "sealed": 4}
 PULL = 10  # more, in a Secret for pulling images
 SWAPPED = f"control-{uuid.uuid4().hex}"
 CHUNK = 16 << 20
 DEADLINE = 900
 
-# It ends when the process that it waits for is killed. Its log has a digest of its variables and one of its files.
+# The script of a pod, which ends when the process for which it waits is killed. The log has a digest of the variables
+# and one of the files.
 SCRIPT = """i=0; while [ $i -lt {count} ]; do eval "printf %s \\"\\$key$i\\""; i=$((i + 1)); done | sha256sum
 i=0; while [ $i -lt {count} ]; do cat /secret/key$i; i=$((i + 1)); done | sha256sum
 sleep 100000 & wait $!; exit 1"""
 
-# The API server with Secrets and pods of the words, and a registry that refuses everybody, but takes note of those who
-# have a password. Its memory is not that of the node: none of it is swapped.
+# The API server with Secrets and pods of the words, and a registry that refuses everybody, but records those who send a
+# password. Its memory does not belong to the node: none of it is swapped.
 SERVER = """import base64, http.server, json, sys, threading, time
 sys.path[:0] = ["/opt/test/source/tests/system"]
 import apiserver
@@ -62,7 +64,7 @@ while True:
     time.sleep(1000)
 """
 
-# A core pattern that keeps the core and, as systemd-coredump does, the environment.
+# A handler for the core pattern that keeps the core and, like systemd-coredump, the environment.
 KEEP_CORE = """#!/bin/bash
 cat >/var/crash/core.$2
 cat /proc/$1/environ >/var/crash/environ.$2
@@ -124,7 +126,7 @@ def test_value_that_is_bound_to_a_pcr_opens_until_the_pcr_changes(guarded):
     guarded.run("tpm2_pcrextend 16:sha256=" + "ab" * 32)
     guarded.run("systemctl restart mainstay")
     pods.write(guarded, late)
-    # In one command: the state changes with each attempt.
+    # In one command, because the state changes with each attempt.
     state = guarded.wait("mainstay get pod late-machine -o json >/run/late && grep -q CreateContainerConfigError /run/late && "
                          "grep -q systemd-creds /run/late && cat /run/late",
                          "it is not opened", DEADLINE)
@@ -175,7 +177,7 @@ def in_base64(data):
 
 
 class Medium:
-    """A read-only disk, made of a directory: all words in clear are there and nowhere else, in no command either."""
+    """A read-only disk made from a directory: the unencrypted words are only there, and not even in a command."""
 
     def __init__(self, directory, name):
         self.name, self.root, self.image = name, os.path.join(directory, name), os.path.join(directory, f"{name}.image")
@@ -194,7 +196,7 @@ class Medium:
 
 
 def fill(machine, directory):
-    """A Secret and a pod of each kind."""
+    """Creates a Secret and a pod of each kind."""
     medium = Medium(directory, "words")
     for kind in "age", "index", "sealed":
         for key, word in values(kind).items():
@@ -225,7 +227,7 @@ def fill(machine, directory):
 
 
 def wait_used(machine):
-    """Each word arrives where it belongs, so that the search is one for something that was there."""
+    """Waits until each word has arrived in its pod, so that the search is for something that existed."""
     for kind, name in zip(COUNTS, names()):
         digest = hashlib.sha256("".join(words_of(kind)).encode()).hexdigest()
         machine.wait(f"mainstay get pods | grep -E '^{name} +1/1' && test $(mainstay logs {name} | grep -c {digest}) = 2",
@@ -239,7 +241,7 @@ def names():
 
 
 def crash_all(machine):
-    """The programs of all containers, a shim, and the agent, by a signal that dumps a core."""
+    """Crashes the programs of all containers, a shim and the agent by a signal that dumps a core."""
     shim = machine.run("pgrep -o -f '[m]ainstay-shim sandbox'").strip()
     machine.run("sleeping=$(pgrep -x sleep); kill -SEGV $sleeping; for pid in $sleeping; do while [ -e /proc/$pid ]; do sleep 0.1; done; done")
     machine.run(f"agent=$(systemctl show -P MainPID mainstay); kill -SEGV $agent {shim}; while [ -e /proc/$agent ]; do sleep 0.1; done")
@@ -248,7 +250,7 @@ def crash_all(machine):
 
 
 def swap_out(machine):
-    """All that may be swapped, until a program of the test is."""
+    """Swaps out everything that may be swapped, until that has happened to a program of the test."""
     machine.write("/run/swaps.py", SWAPS)
     machine.run("systemd-run --quiet --unit=control python3 /run/swaps.py; mount -t tmpfs -o size=2g none /mnt; "
                 "yes | head -c 500M >/mnt/filler; sync; echo 3 >/proc/sys/vm/drop_caches", DEADLINE)
@@ -260,7 +262,7 @@ def swap_out(machine):
 
 
 def tell_all(machine):
-    """Everything that the node tells somebody, to files."""
+    """Writes everything that the node reports to anybody into files."""
     machine.run("cd /var/tmp; mainstay debug dump >dump; mainstay debug bundle bundle.tar.gz; tar -xzf bundle.tar.gz; "
                 "for what in pods events secrets nodes; do mainstay get $what -A -o json >$what; done; "
                 f"for name in {' '.join(names())} pull; do mainstay describe pod $name >$name; done; mainstay source status >status; "
@@ -269,7 +271,7 @@ def tell_all(machine):
 
 
 def found_in(path, words):
-    """The words that a file has; holes are not read."""
+    """The words that a file contains; holes are not read."""
     found, longest, at = set(), max(map(len, words)), 0
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size

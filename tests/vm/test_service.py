@@ -24,7 +24,7 @@ def test_installed_package_runs_pods_without_further_configuration(machine):
 
 
 def test_images_are_handled_outside_of_the_agents_unit(machine):
-    """By programs with the privileges that this takes, in the file system as the agent sees it."""
+    """Programs with the necessary privileges handle them, in the file system that the agent sees."""
     status = machine.run(f"cat /proc/{agent(machine)}/status")
     assert "CapBnd:\t000000000000003b\n" in status, status  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL
     assert show(machine, "mainstay-launch.service", "ActiveState")["ActiveState"] == "active"
@@ -52,7 +52,7 @@ def test_the_unit_s_filter_of_system_calls_kills_no_process_of_the_agent(machine
 
 
 def test_encrypted_secrets_are_opened_by_an_agent_with_few_privileges(machine):
-    """For the identity of the node, and sealed by this machine."""
+    """The Secrets are encrypted for the identity of the node, or sealed by this machine."""
     machine.run(f"printf open >/run/word; mainstay source identity >/run/group; "
                 f"mainstay secret encrypt travelled word=/run/word -R /run/group >{MANIFESTS}/travelled.yaml; "
                 f"mainstay secret seal sealed word=/run/word >{MANIFESTS}/sealed.yaml; ! grep -l open {MANIFESTS}/travelled.yaml {MANIFESTS}/sealed.yaml")
@@ -75,7 +75,8 @@ def test_containers_have_the_apparmor_profile_of_the_package_by_default(machine)
         launch(machine, name, securityContext=context)
     current = {name: machine.run(f"mainstay exec {name}-machine -- cat /proc/1/attr/current").strip("\n\0 ")
                for name in ("confined", "plain", "free", "privileged")}
-    # In Debian 13 the OCI runtime, and what inherits its profile, is unconfined by a profile of its name.
+    # In Debian 13 a profile with the name of the OCI runtime leaves it, and processes that inherit the profile,
+    # unconfined.
     assert current.pop("privileged") in ("unconfined", "runc (unconfined)")
     assert current == {"confined": "mainstay-container (enforce)", "plain": "mainstay-container (enforce)", "free": "unconfined"}
     mount = "mainstay exec {}-machine -- mount -t tmpfs none /tmp"
@@ -89,7 +90,7 @@ def test_containers_have_the_apparmor_profile_of_the_package_by_default(machine)
 
 
 def test_localhost_profile_of_a_pod_must_be_loaded_and_confine_something(machine):
-    """The kernel takes some names that are no profiles, and confines nothing then."""
+    """The kernel accepts some names that are not profiles, and then confines nothing."""
     machine.run("echo 'profile nothing flags=(unconfined) {}' | apparmor_parser -r")
     for number, name in enumerate(("unconfined", "::unconfined", "&unconfined", "nothing", "missing")):
         context = {"appArmorProfile": {"type": "Localhost", "localhostProfile": name}}
@@ -153,7 +154,7 @@ def test_package_contains_manuals_completion_examples_and_a_user(machine):
     assert machine.run("getent passwd mainstay-image").endswith("/usr/sbin/nologin\n")
     assert machine.run("stat -c '%a %U %G' /var/lib/mainstay /run/mainstay").splitlines() == [
         "700 root root", "710 root mainstay-api"]
-    # Pods with their own users pass through it, and may be on this machine.
+    # Pods with their own users may be on this machine, and must be able to traverse the directory.
     assert machine.run("stat -c '%a %U %G' /run/mainstay/pods") in ("700 root root\n", "711 root root\n")
 
 

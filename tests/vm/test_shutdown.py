@@ -9,7 +9,8 @@ MANIFESTS = "/etc/kubernetes/manifests"
 NOTES = "/var/tmp/notes"
 LOG = "journalctl --sync; journalctl -u mainstay --no-pager -o cat"
 
-# Exits a second after SIGTERM; records the time of both. Until its trap is set it does not hear the signal: then there is a file.
+# Exits a second after SIGTERM; records the time of both. A file shows that its trap is set: until then it ignores the
+# signal.
 SCRIPT = """note() {{ read up rest </proc/uptime; echo "{name} $1 $up" >>/notes/list; }}
 trap 'note asked; {ending}; note ended; exit' TERM
 : >/notes/{name}.ready
@@ -161,7 +162,7 @@ def test_service_restart_does_not_stop_pods(machine):
 @pytest.mark.long
 def test_poweroff_stops_pods_before_those_that_they_are_after(machine):
     machine.run(f"rm -f {MANIFESTS}/*.yaml")
-    machine.ask("mainstay delete pod slow-machine --now")  # it would take its 600 seconds
+    machine.ask("mainstay delete pod slow-machine --now")  # the pod would use its 600 seconds
     machine.wait("! mainstay get pods | grep machine", "all pods are removed")
     machine.run(f"rm -f {NOTES}/*")
     configure(machine, 120, 20)

@@ -16,7 +16,7 @@ NOTES = "/var/tmp/notes"
 HOURS = 3600
 # Longer than an emulated machine on a busy host takes, shorter than the sleep.
 LIMIT = 1500
-# Holds while the test wants it to; prints a line for each time.
+# Waits as long as the test requires it; prints a line each time.
 HOLD = "if [ -e /notes/hold ]; then echo held >>/notes/{name}; while [ -e /notes/hold ]; do sleep 0.2; done; fi"
 PAGE = ("mkdir -p /tmp/www/cgi-bin && {{ echo '#!/bin/sh'; echo '{hold}'; echo 'echo; echo well'; }} >/tmp/www/cgi-bin/page && "
         "chmod +x /tmp/www/cgi-bin/page && exec httpd -f -p 18090 -h /tmp/www").format(hold=HOLD.format(name="http"))
@@ -43,7 +43,7 @@ def noted(name, script=SCRIPT, **fields):
 def documents():
     yield noted("stays")
     yield noted("exec", livenessProbe=probe(shell(HOLD.format(name="exec"))), readinessProbe=probe(shell("true")))
-    # The hook ends when the server listens: no probe comes before.
+    # The hook ends when the server listens, so that no probe comes earlier.
     yield noted("http", PAGE, livenessProbe=probe({"httpGet": {"path": "/cgi-bin/page", "port": 18090}}), lifecycle={"postStart": shell(
         "until wget -q -O /dev/null http://127.0.0.1:18090/cgi-bin/page; do sleep 0.2; done")})
     yield noted("limited", activeDeadlineSeconds=100 * HOURS)
@@ -60,7 +60,7 @@ def wait_line(machine, name, line, count=1):
 
 @pytest.fixture(scope="module", name="clock")
 def _clock(tmp_path_factory):
-    """Sets how many seconds the real-time clock of the machine is ahead; its library and its file."""
+    """The library that sets how many seconds the machine's real-time clock is ahead, and the file with that number."""
     directory = tmp_path_factory.mktemp("clock")
     library, file = str(directory / "shift-rtc.so"), str(directory / "seconds")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shift-rtc.c")
@@ -85,7 +85,8 @@ def _machine(disk, installed, clock):
 
 @pytest.fixture(scope="module", name="before")
 def _before(machine, clock):
-    """The state before the machine slept for six hours, in which every operation was in progress. It is awake again."""
+    """The state before the machine slept for six hours; every operation was in progress then. The machine is awake
+    again."""
     for document in documents():
         write(machine, document)
     for document in documents():
@@ -103,7 +104,7 @@ def _before(machine, clock):
              "restarts": container(machine, "crash")["restartCount"], "uptime": float(machine.run("cat /proc/uptime").split()[0]),
              "ending": {name: process(machine, name) for name in ("stopped", "hooked")}}
     machine.sleep(lambda: let_pass(clock, 6 * HOURS))
-    # Whatever is due at once has been done when this one runs.
+    # Everything that is due at once has been done when this pod runs.
     write(machine, noted("later"))
     wait_running(machine, "later")
     return found
@@ -144,7 +145,7 @@ def test_probes_continue_and_failing_ones_fail(machine, before):
 
 
 def test_times_have_passed(machine, before):
-    """The time until which a pod may run, and back-offs."""
+    """The deadlines of pods and the back-offs have passed."""
     machine.wait("mainstay get pod expires-machine -o json | grep -q DeadlineExceeded", "activeDeadlineSeconds have passed")
     assert get(machine, "limited")["status"]["phase"] == "Running"
     assert container(machine, "crash")["restartCount"] > before["restarts"], "what crashed is started again"

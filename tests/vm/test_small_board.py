@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board with 128 MiB of memory: systemd refuses to read units again there."""
+"""A board with 128 MiB of memory, on which systemd refuses to reload its units."""
 
 from conftest import machine_of
 import pytest

@@ -82,7 +82,7 @@ def test_daemon_reload_does_not_change_control_groups(machine):
     slices = [group(machine, "limited"), "/kubepods.slice/kubepods-burstable.slice"]
     before = [values(machine, one) for one in [scope, *slices]]
     machine.run("systemctl daemon-reload && systemctl daemon-reexec")
-    launch(machine, "other")  # makes systemd update all of them
+    launch(machine, "other")  # makes systemd update all units
     end(machine, "other")
     assert [values(machine, one) for one in [scope, *slices]] == before
     wait_running(machine, "limited")
@@ -180,7 +180,7 @@ def test_output_of_containers_is_in_the_journal_of_annotated_pods_only(machine):
         wait_running(machine, name)
     machine.wait("journalctl --sync; [ $(journalctl -q CONTAINER_NAME=main POD_NAME=spoken-machine _COMM=mainstay-shim "
                  "-o cat | wc -l) = 3 ]", "all lines are in the journal")
-    # Standard output and standard error are two pipes, which are read in any order.
+    # Standard output and standard error are two pipes, which are read in no particular order.
     (second,) = [one for one in lines(machine, "spoken") if one["MESSAGE"] == "oh"]
     first, third = [one for one in lines(machine, "spoken") if one["MESSAGE"] != "oh"]
     status = get(machine, "spoken")["status"]["containerStatuses"][0]

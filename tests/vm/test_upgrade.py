@@ -17,7 +17,7 @@ NOTES = "/var/tmp/notes"
 OLD, NEW = "/opt/test/old.deb", "/opt/test/mainstay_*.deb"
 OTHER_IMAGE = "docker.io/library/large0:1"
 DEADLINE = 600
-# How often a version is installed over the other one, and how many pods run meanwhile, at least.
+# How often one version is installed over the other, and the minimum number of pods that run meanwhile.
 UPGRADES = int(os.environ.get("MAINSTAY_UPGRADES", "5"))
 PODS = int(os.environ.get("MAINSTAY_UPGRADE_PODS", "0"))
 
@@ -28,17 +28,17 @@ SERVER = "trap 'exit 0' TERM; mkdir -p /tmp/www; echo well >/tmp/www/healthz; ht
 # Pods that log numbered lines, and files in NOTES that grow with each probe.
 COUNTERS = "init", "sidecar", "logger", "terminal"
 PROBES = "liveness", "readiness", "unready"
-# Its attempts and its files change by themselves.
+# The attempts and the files of this pod change by themselves.
 CRASHING = "crashing-machine"
 
 
 def probe(handler, period=5):
-    """With limits that an emulated machine on a busy host does not reach."""
+    """A probe with limits that an emulated machine on a busy host does not reach."""
     return {**handler, "periodSeconds": period, "timeoutSeconds": 60, "failureThreshold": 20}
 
 
 def exec_probe(name, result="true"):
-    """It appends a line to a file in NOTES."""
+    """A probe that appends a line to a file in NOTES."""
     return probe({"exec": {"command": ["/bin/sh", "-c", f"echo probed >>/notes/{name}; {result}"]}})
 
 
@@ -142,7 +142,7 @@ def documents():
 
 
 def all_documents():
-    """The same, and as many more pods as requested."""
+    """All documents, and as many more pods as requested."""
     kinds = list(documents())
     n_pods = sum(document["kind"] == "Pod" for document in kinds)
     return kinds + [specs.script_pod(f"plain{i}", COUNTER if i % 4 == 0 else SLEEP) for i in range(PODS - n_pods)]
@@ -166,20 +166,21 @@ def history(machine):
     return [line.split(None, 1) for line in lines if line[:1].isdigit()]
 
 
-# A line for each scope of a container: its name, its inode, and of its processes the number, the start and the network.
+# Prints a line for each scope of a container: its name, its inode, and the number, start and network of each of its
+# processes.
 SCOPES = """find /sys/fs/cgroup -type d '(' -name 'mainstay-*.scope' -o -name 'cri-containerd-*.scope' ')' | while read scope; do
     echo $(basename $scope) $(stat -c %i $scope) $(for pid in $(cat $scope/cgroup.procs); do
         start=$(cut -d ' ' -f 22 /proc/$pid/stat) && echo $pid,$start,$(stat -Lc %i /proc/$pid/ns/net); done)
 done 2>/dev/null"""
 
-# The same of the shim of each pod.
+# Prints the same for the shim of each pod.
 SHIMS = """for uid in $(ls /run/mainstay/pods); do
     pid=$(systemctl show -P MainPID mainstay-pod-$uid.service)
     echo $uid $pid $(cut -d ' ' -f 22 /proc/$pid/stat 2>/dev/null) $(stat -Lc %i /proc/$pid/ns/net 2>/dev/null)
 done"""
 
-# Names and inodes. Records of the agent's are replaced when they are written, which is not forbidden. Version 0.1.0 does not
-# write down which ends it has synced.
+# Prints names and inodes, but only the names of the agent's records, which may be replaced when they are written.
+# Version 0.1.0 does not record which ends it has synced.
 FILES = """cd /var/lib/mainstay/pods && find . -mindepth 2 -type d -printf '%P %i\\n'
 find . -type f ! -name ends.synced -printf '%P\\n'; cd /var/log/pods && find . -type f -printf '%P %i\\n'"""
 
@@ -192,7 +193,7 @@ def processes(machine):
     for line in machine.run(SCOPES, DEADLINE).splitlines():
         name, *rest = line.split()
         if len(rest) < 2:
-            continue  # The scope has gone since it was listed, as that of the container that crashes does.
+            continue  # The scope has disappeared since it was listed, like that of the container that crashes.
         inode, *all_ = rest
         started = [Process(int(start), int(pid), network) for pid, start, network in (one.split(",") for one in all_)]
         found[name] = inode, *min(started)
@@ -205,7 +206,7 @@ def list_pods(machine):
 
 
 def container_state(scopes, status):
-    """All of a container that must stay as it is; when it runs, with its process and its control group."""
+    """The state of a container that must not change; for a running one, with its process and its control group."""
     (kind, state), = status["state"].items()
     identity = status.get("containerID", "/").rsplit("/", 1)[1]
     scope = [found for name, found in scopes.items() if identity and identity in name]
@@ -217,8 +218,8 @@ def container_state(scopes, status):
 
 
 def snapshot(machine):
-    """State that no upgrade may change: a dictionary of pods, of containers, of shims and of files. A pod that has
-    ended releases its sandbox, which version 0.1.0 keeps."""
+    """State that no upgrade may change: dictionaries of pods, containers, shims and files. A pod that has ended
+    releases its sandbox, which version 0.1.0 keeps."""
     pods, scopes = list_pods(machine), processes(machine)
     ended = {pod["metadata"]["uid"] for pod in pods.values() if pod["status"]["phase"] in ("Succeeded", "Failed")}
     crashing = next((pod["metadata"]["uid"] for name, pod in pods.items() if name.endswith(CRASHING)), "none")
@@ -264,7 +265,7 @@ def count_crashes(machine):
 
 
 def lengths(machine):
-    """Counts that must grow: logs and notes, in lines."""
+    """Counts that must grow: the lines of logs and notes."""
     script = [f"echo {name} $(cat /var/log/pods/default_{name}-machine_*/main/*.log | wc -l)" for name in (*COUNTERS, "web")]
     script += [f"echo {name} $(wc -l <{NOTES}/{name})" for name in PROBES]
     return {line.split()[0]: int(line.split()[1]) for line in machine.run("; ".join(script)).splitlines()}
@@ -289,13 +290,14 @@ def assert_logs_are_whole(machine):
 
 
 def start_watch(machine):
-    """Follows all pods; a stream that ends with its agent is opened again at once."""
+    """Watches all pods; a stream that ends with its agent is opened again at once."""
     machine.run("systemctl stop watch-pods 2>/dev/null; rm -f /var/tmp/pods; systemd-run --quiet --unit=watch-pods bash -c "
                 "'while :; do mainstay get pods -A -w --no-headers; sleep 0.02; done >/var/tmp/pods 2>/dev/null'")
 
 
 def assert_watched(before, machine, first_row):
-    """From this row on, no ready pod has become unready, and no event of the agent reports an interruption."""
+    """Asserts that from this row on no ready pod has become unready, and that no event of the agent reports an
+    interruption."""
     machine.run("systemctl stop watch-pods")
     ready = {}
     for name, state in before.items():
@@ -332,12 +334,12 @@ def exchange(machine, package, version):
     assert_watched(before, machine, rows)
     assert_logs_are_whole(machine)
     assert machine.run(f"cat {NOTES}/hooks") == hooks == "postStart\n"
-    # Its back-off is not reset, or it would have restarted four times in 70 seconds.
+    # The back-off of the container is not reset, otherwise it would have restarted four times in 70 seconds.
     assert count_crashes(machine) - crashes <= 2
 
 
 def assert_usable(machine):
-    """Operations that go through the shims of the other version."""
+    """Asserts that operations work that go through the shims of the other version."""
     assert machine.run("mainstay exec critical-machine -- echo inside", DEADLINE).strip() == "inside"
     assert "kept" in machine.run("mainstay exec scratch-machine -- cat /disk/file /memory/file", DEADLINE)
     assert machine.run("mainstay exec objects-machine -- cat /color /settings/color", DEADLINE) == "blueblue"
@@ -348,7 +350,7 @@ def assert_usable(machine):
 
 
 def edit_image(machine, image, restarts):
-    """Only the edited container restarts."""
+    """Edits the image of a container; only that one restarts."""
     before = snapshot(machine)
     uid = before["default/edited-machine"][0]
     write(machine, edited_pod(image))
@@ -361,7 +363,7 @@ def edit_image(machine, image, restarts):
 
 
 def remove(machine, name):
-    """Only this pod stops."""
+    """Removes a pod; only this one stops."""
     before = snapshot(machine)
     pod = list_pods(machine)[f"default/{name}-machine"]["metadata"]["uid"]
     machine.run(f"rm {MANIFESTS}/{name}.yaml")
@@ -381,7 +383,7 @@ def start_pods(machine):
     for name in (document["metadata"]["name"] for document in all_documents() if document["kind"] == "Pod"):
         state = states.get(name, "([0-9]+)/\\1 +Running")
         machine.wait(f"mainstay get pods | grep -E '^{name}-machine +{state}'", f"pod {name} is {state}", DEADLINE)
-    # Its next restart by itself is at least 80 seconds later.
+    # The next restart of the container is at least 80 seconds later.
     machine.wait(f"mainstay get pods | grep -E '^{CRASHING} .* [4-9] \\('", "the back-off is long", DEADLINE)
 
 
