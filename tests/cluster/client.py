@@ -51,7 +51,7 @@ class Refused(Exception):
 
 
 def enter(net):
-    """The calling thread enters a network namespace, given by a descriptor."""
+    """Moves the calling thread into a network namespace, which is given by a descriptor."""
     if _libc.setns(net, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
 

@@ -13,7 +13,7 @@ import specs
 from client import Refused
 from node import condition, is_ready
 
-# The events that a workload waits for: starting, and, if it yields this, that its node's agent was restarted.
+# The events for which a workload waits: its start and, if it yields this one, a restart of its node's agent.
 START, RESTARTED = object(), object()
 AGENTS = ("kubelet", "mainstay")  # the components of their events
 KINDS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
@@ -52,7 +52,7 @@ class Pods(threading.Thread):
             self.deleted.add(uid)
 
     def of(self, app):
-        """In the order of their creation."""
+        """The pods in the order of their creation."""
         pods = [pod for pod in list(self.latest.values()) if pod["metadata"].get("labels", {}).get("app") == app]
         return sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
 
@@ -66,7 +66,7 @@ class Run:
         self.name = make.__name__.replace("_", "-")
         self.steps = make(self)
         self.awaited, self.since, self.facts, self.step = START, time.monotonic(), set(), 0
-        self.compares_pods = True  # else only their number, and events
+        self.compares_pods = True  # otherwise only their number, and the events
 
     def advance(self):
         self.awaited, self.since, self.step = next(self.steps, None), time.monotonic(), self.step + 1
@@ -139,19 +139,19 @@ def statuses(pod):
 
 
 def all_ready(count):
-    """This number of pods exists, all ready."""
+    """Whether this number of pods exists, all of them ready."""
     return lambda run: len(run.live()) == count and all(
         is_ready(pod) and "deletionTimestamp" not in pod["metadata"] for pod in run.live())
 
 
 def all_run(run):
-    """Ready or not."""
+    """Whether all pods run, ready or not."""
     return bool(run.live()) and all(pod["status"].get("phase") == "Running" and all(
         "running" in status["state"] for status in statuses(pod)) for pod in run.live())
 
 
 def all_in(phase):
-    """And without a sandbox, which a kubelet may remove later."""
+    """Whether all pods are in this phase and have no sandbox, which a kubelet may remove later."""
     return lambda run: bool(run.pods()) and all(
         pod["status"].get("phase") == phase and condition(pod, "PodReadyToStartContainers").get("status") != "True"
         for pod in run.pods())
@@ -162,7 +162,7 @@ def has_ended(run):
 
 
 def waits(reason, restarts=0):
-    """A container of each pod waits for this reason."""
+    """Whether a container of each pod waits for this reason."""
     return lambda run: bool(run.live()) and all(any(
         status["state"].get("waiting", {}).get("reason") == reason and status["restartCount"] >= restarts
         for status in statuses(pod)) for pod in run.live())
@@ -222,7 +222,7 @@ def describe_state(state):
 
 
 def neutral(text, pod):
-    """Without parts that differ between any two nodes."""
+    """The text without parts that differ between any two nodes."""
     metadata = pod["metadata"]
     for value, word in ((metadata["uid"], "UID"), (metadata["name"], "POD"), (metadata["namespace"], "NAMESPACE")):
         text = re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", word, text)

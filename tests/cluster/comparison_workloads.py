@@ -139,7 +139,7 @@ def job_that_fails(run):
 
 
 def job_that_is_restarted(run):
-    """Its container runs when the controller gives up."""
+    """The container of the job runs when the controller gives up."""
     run.job(container(script="trap 'exit 1' TERM; [ -e /data/again ] || { touch /data/again; exit 1; }; sleep 100000 & wait", **data()),
             restart="OnFailure", backoffLimit=1, **empty_dir())
     yield lambda run: run.job_is("Failed") and run.all_deleted()
@@ -186,7 +186,7 @@ def volume_of_an_absent_config_map(run):
 
 
 def absent_claim(run):
-    """No scheduler would place it."""
+    """A pod with a missing claim, which no scheduler would place."""
     run.replica_set(container(**data()), nodeName=run.node.node_name,
                     volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "absent"}}])
     yield both(waits("ContainerCreating"), has_event("FailedMount"))
@@ -342,7 +342,7 @@ def eviction(run):
 
 
 def deletion(run):
-    """It takes a while after SIGTERM."""
+    """The pod takes a while to end after SIGTERM."""
     run.bind(container(script="trap 'sleep 1; exit 5' TERM; while :; do sleep 0.2; done"), terminationGracePeriodSeconds=20)
     yield all_ready(1)
     yield RESTARTED

@@ -48,7 +48,7 @@ class Shared:
         self.keeper.start()
 
     def keep(self):
-        """On a busy machine the controller manager may lose its Lease, and exits."""
+        """Keeps the control plane running: on a busy machine the controller manager may lose its Lease and exit."""
         while not self.is_over.wait(2):
             self.plane.revive()
 
@@ -70,7 +70,7 @@ def pytest_configure(config):
 
 
 def pytest_sessionstart(session):
-    """In the process that starts the workers, or in the only process."""
+    """Runs in the process that starts the workers, or in the only process."""
     config = session.config
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
@@ -127,7 +127,7 @@ def fixture_own_plane():
 
 
 def finish_all(nodes):
-    """Each of them, regardless of failures of another one."""
+    """Finishes each of them, even if another one fails."""
     problems = []
     for node in nodes:
         try:

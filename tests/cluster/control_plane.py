@@ -24,17 +24,17 @@ SERVICE = "10.96.0.1"  # of the service "kubernetes"
 URL = f"https://{ADDRESS}:443"
 ETCD = "http://127.0.0.1:2379"
 BRIDGE = "nodes0"
-# A separate address: otherwise it is the lowest of its ports, changes with them, and nodes send to the old one for ten
-# seconds.
+# A separate hardware address: otherwise the bridge has the lowest one of its ports, changes it with them, and nodes
+# send to the old one for ten seconds.
 BRIDGE_MAC = "02:00:00:00:77:01"
 READY_SECONDS = 120
-NOT_READY_SECONDS = 32  # a node that has not renewed its Lease for so long is not ready; it does so every 13 s
+NOT_READY_SECONDS = 32  # seconds after which a node that has not renewed its Lease is not ready; it renews every 13 s
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLUSTER_ROLE = os.path.join(TOP, "packaging", "cluster-role.yaml")
 
 
 class Missing(Exception):
-    """The programs are not there."""
+    """The programs are not installed."""
 
 
 def programs():
@@ -118,13 +118,13 @@ class ControlPlane:
 
     @contextlib.contextmanager
     def lock(self):
-        """One process at a time, because the CA keeps files, and numbers are assigned."""
+        """Lets in one process at a time, because the CA keeps files and numbers are assigned."""
         with open(self.path("lock"), "w", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def make_kubeconfig(self, name, subject, path=None):
-        """For a user with a separate certificate."""
+        """Makes a kubeconfig for a user with a separate certificate."""
         with self.lock():
             cert, key = self.authority.issue(name, subject)
         return kubeconfig(path or self.path(f"{name}.kubeconfig"), URL, self.authority.cert, cert, key)
@@ -133,7 +133,7 @@ class ControlPlane:
         return Client(self.net, ADDRESS, self.authority.cert, self.path(f"{name}.crt"), self.path(f"{name}.key"))
 
     def next_number(self):
-        """Unique for each node, even across processes."""
+        """A number that is unique for each node, even across processes."""
         with self.lock():
             number = int(world.read(self.path("number")) or "1") + 1
             with open(self.path("number"), "w", encoding="utf-8") as file:
@@ -192,7 +192,7 @@ class ControlPlane:
             if not kill:
                 process.terminate()
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(10)  # without etcd an API server does not end by itself
+                    process.wait(10)  # an API server that has lost etcd does not end by itself
             process.kill()
             process.wait()
 
@@ -201,7 +201,8 @@ class ControlPlane:
         self.start(*names)
 
     def revive(self):
-        """Some programs exit if they cannot reach the one before them; elsewhere a node agent restarts them."""
+        """Restarts programs that have exited because they could not reach another one; elsewhere a node agent does
+        that."""
         ended = [name for name, process in self.running.items() if process.poll() is not None]
         for name in ended:
             del self.running[name]
@@ -210,9 +211,9 @@ class ControlPlane:
             self.start(*ended)
 
     def make_whole(self):
-        """After a test that stopped programs. Clients that lost their watches request them again after up to a minute,
-        each independently: a scheduler that has its pods again, but not its nodes, refuses them. So they are started
-        again."""
+        """Restores the control plane after a test that stopped programs. Clients that lost their watches request each
+        of them again after up to a minute: a scheduler that has its pods again, but not its nodes, refuses the pods.
+        Therefore the clients are started again."""
         self.start()
         self.wait_ready()
         if self.was_interrupted:
@@ -240,7 +241,7 @@ class ControlPlane:
         self.wait_manager()
 
     def wait_manager(self):
-        """The controller manager creates this account in each namespace."""
+        """Waits for the account that the controller manager creates in each namespace."""
         wait(lambda: self.revive() or self.client.get("serviceaccounts", "default", "default"), "a controller manager that works",
              READY_SECONDS)
 

@@ -49,7 +49,7 @@ def validate(directory, names):
 
 
 class Server:
-    """Dry runs on a connection for each thread."""
+    """Does dry runs, with a connection for each thread."""
 
     def __init__(self, plane):
         self.plane, self.local = plane, threading.local()
@@ -71,7 +71,7 @@ class Server:
 
 
 def general(message):
-    """Without the parts that are specific to this manifest."""
+    """The message without the parts that are specific to this manifest."""
     message = re.sub(r"\[(\d+|\w+)\]", "[]", message)
     message = re.sub(r'\b[pP]od "[^"]*"', "pod", message)
     message = re.sub(r'Pod "[^"]*" is invalid: ', "", message)

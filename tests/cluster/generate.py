@@ -16,7 +16,7 @@ STRINGS = ["", " ", "a", "A_B", "a b", "-a", "a-", "a.b", "a..b", ".", "..", "..
            "Always", "Never", "None", "a\nb", "http", "10%", "1Gi", "-1Gi", "1.5m", "5x", "*"]
 NUMBERS = [-1, 0, 1, 2, 255, 256, 511, 512, 599, 600, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**63 - 1, 1.5]
 OTHERS = [None, True, False, [], {}, [None], {"a": "b"}, [{}]]
-# Words that YAML may read as more than text.
+# Words that YAML may not read as text.
 RAW = ["yes", "no", "on", "0777", "0o777", "0x1F", "1e3", "1_000", "12:30:45", "~", "2024-01-01", ".5", "+1", ".inf", "1.",
        "'1'", '"a"', "!!str 1", "off", "Null", "TRUE", "0b11", "1e400", "9223372036854775808"]
 

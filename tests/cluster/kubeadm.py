@@ -106,7 +106,7 @@ class Machine:
         self.inside("ip", "route", "add", "default", "dev", "eth0")
 
     def install(self):
-        """The programs, and systemctl with the settings of the unit's drop-in."""
+        """Installs the programs, and systemctl with the settings of the unit's drop-in."""
         os.mkdir(self.path("bin"))
         for name in ("kubelet", "mainstayd"):
             os.symlink(harness.program(name), self.path("bin", name))
@@ -123,7 +123,7 @@ class Machine:
         os.chmod(self.path("bin", "systemctl"), 0o755)
 
     def use(self, release):
-        """As the upgrade of packages does."""
+        """Switches to another release like an upgrade of the packages."""
         for name in ("kubeadm", "kubectl"):
             if self.release:
                 os.unlink(self.path("bin", name))
@@ -158,7 +158,7 @@ class Machine:
     # kubeadm
 
     def start_etcd(self):
-        """A path that kubeadm does not use. Returns its URL."""
+        """Starts an etcd at a path that kubeadm does not use; returns its URL."""
         url = "http://127.0.0.1:2379"
         self.etcd = subprocess.Popen(
             self.words(self.release.program("etcd"), f"--data-dir={self.path('external-etcd')}", f"--listen-client-urls={url}",
@@ -184,7 +184,7 @@ class Machine:
         return found
 
     def write_configuration(self, joins_control_plane=False, etcd=None):
-        """The shipped file, with additions for this machine. 'etcd' is the URL of an etcd outside of the
+        """Writes the shipped file with additions for this machine. 'etcd' is the URL of an etcd outside of the
         cluster."""
         documents = list(yaml.safe_load_all(world.read(CONFIGURATION)))
         endpoint = {"advertiseAddress": self.address, "bindPort": 6443}
@@ -228,7 +228,7 @@ class Machine:
         return self.inside(harness.program("mainstay"), *words)
 
     def drain(self):
-        """The documented steps after 'kubeadm reset'."""
+        """Performs the documented steps after 'kubeadm reset'."""
         return self.inside("mainstayd", "--drain", timeout=180)
 
     def processes(self):
@@ -240,7 +240,7 @@ class Machine:
         return [text for text in texts if text and re.search(r"Sanitizer:|runtime error:", text)]
 
     def finish(self):
-        """Kills them; returns the sanitizers' reports."""
+        """Kills the processes; returns the sanitizers' reports."""
         problems = self.reports()
         pid = world.read(self.path("agent.pid"))
         if pid and world.is_alive(int(pid)):

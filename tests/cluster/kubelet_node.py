@@ -65,13 +65,13 @@ class KubeletNode(ApiNode):
         return subprocess.run([*self.words(), *words], check=True, text=True, stdout=subprocess.PIPE).stdout
 
     def configure_network(self):
-        """Like that of ClusterNode."""
+        """Configures the network like ClusterNode."""
         os.mkdir(os.path.join(self.directory, "cni"))
         with open(os.path.join(self.directory, "cni", "10-test.conflist"), "w", encoding="utf-8") as file:
             json.dump(network.chain(os.path.join(self.directory, "ipam"), network.PORTMAP, network.FIREWALL), file)
 
     def make_cgroups(self):
-        """The kubelet has to find its root."""
+        """Creates the control group that the kubelet uses as its root, which must exist."""
         for hierarchy in world.hierarchies():
             os.makedirs(hierarchy + self.cgroup_root)
 
@@ -90,7 +90,7 @@ class KubeletNode(ApiNode):
         self.real.start()
 
     def restart(self):
-        """SIGKILL, and a new kubelet; containerd and the containers run."""
+        """Kills the kubelet and starts a new one; containerd and the containers keep running."""
         self.real.stop(signal.SIGKILL)
         self.start()
 

@@ -67,11 +67,11 @@ class ApiNode:
                 "containers": list(containers) or [specs.container()], **fields}
 
     def place(self, name, *containers, metadata=None, **fields):
-        """A pod that the scheduler places here."""
+        """Creates a pod that the scheduler places here."""
         return self.create("Pod", name, metadata=metadata, spec=self.spec(*containers, **fields))
 
     def bind(self, name, *containers, metadata=None, **fields):
-        """A pod that names this node itself, so that no scheduler is involved."""
+        """Creates a pod that names this node, so that no scheduler is involved."""
         return self.place(name, *containers, metadata=metadata, nodeName=self.node_name, **fields)
 
     def workload(self, kind, name, *containers, replicas=None, template=None, **fields):
@@ -130,7 +130,7 @@ class ApiNode:
                                    f"the agent said:\n{self.said()[-4000:]}", deadline)[0]
 
     def events(self, name, reason=None):
-        """The objects of the test, as the server has them."""
+        """The events of the test's objects at the server."""
         return [event for event in self.client.all("events", self.namespace,
                                                    fieldSelector=f"involvedObject.name={name}")
                 if reason in (None, event["reason"])]
@@ -167,8 +167,9 @@ class ApiNode:
 
 
 class ClusterNode(ApiNode, network.NetworkNode):
-    """The namespace 'namespace' is created and removed with it. Pods of 'bind' are bound by name; pods of 'place' and
-    'template' are placed by the scheduler or a controller, using a label that only this node has."""
+    """A node that runs the agent. The namespace 'namespace' is created and removed with it. Pods of 'bind' are bound by
+    name; pods of 'place' and 'template' are placed by the scheduler or a controller, using a label that only this node
+    has."""
 
     def __init__(self, plane, archive=None, archives=(), config=None, start=True, bootstrap=None, **settings):
         self.join(plane)
@@ -224,7 +225,7 @@ class ClusterNode(ApiNode, network.NetworkNode):
 
 
 def shown(obj):
-    """An object in a message: without the parts that never explain a failure."""
+    """An object for a message, without the parts that never explain a failure."""
     if obj is None:
         return "absent"
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}

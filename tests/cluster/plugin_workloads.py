@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads of the comparison of plugins with the kubelet, and the plugins: each workload is a generator, see comparison.Run. It has a
-device plugin or a CSI driver of its own on each node. Next to the pods, the calls that the plugin gets, the paths below the kubelet's
-directory and the Node's own account of plugins are facts."""
+"""The workloads of the comparison of plugins with the kubelet, and the plugins: each workload is a generator, see
+comparison.Run. It has its own device plugin or CSI driver on each node. In addition to the pods, the facts are the
+calls that the plugin gets, the paths below the kubelet's directory, and the plugins according to the Node."""
 
 import contextlib
 import hashlib
@@ -28,7 +28,8 @@ def digest(text):
 
 
 class Plugins:
-    """Those of one node. 'devices' is its directory of device plugins, 'namespace' a process in its mount namespace."""
+    """The plugins of one node. 'devices' is its directory of device plugins, 'namespace' a process in its mount
+    namespace."""
 
     def __init__(self, node, devices, namespace):
         self.node, self.devices, self.namespace = node, devices, namespace
@@ -37,11 +38,11 @@ class Plugins:
         node.plugins = self
 
     def see(self, path):
-        """A path of the kubelet's directory, with the mounts of the node."""
+        """The path under which a path of the kubelet's directory is seen with the mounts of the node."""
         return f"/proc/{self.namespace}/root{self.kubelet}/{path}"
 
     def make_whole(self):
-        """Every plugin does what it is asked, so that all pods can end."""
+        """Makes every plugin fulfil all requests, so that all pods can end."""
         for plugin in self.made:
             plugin.errors.clear()
             if isinstance(plugin, Driver):
@@ -56,7 +57,7 @@ class Plugins:
 
 
 class Plugin(DevicePlugin):
-    """A device plugin that registers again after its node has removed its socket, as published ones do."""
+    """A device plugin that, like published ones, registers again after its node has removed its socket."""
 
     def __init__(self, run, devices, **options):
         self.is_registered, self.is_stopped, self.run, self.n_lists = False, False, run, 0
@@ -138,7 +139,7 @@ class Driver(CsiDriver):
             self.register()
 
     def account(self):
-        """Its entry in the CSINode, or None."""
+        """The driver's entry in the CSINode, or None."""
         spec = (self.run.client.get("csinodes", None, self.run.node.node_name) or {"spec": {}})["spec"]
         return next((one for one in spec.get("drivers") or [] if one["name"] == self.name), None)
 
@@ -146,14 +147,14 @@ class Driver(CsiDriver):
         return self.account() is not None
 
     def is_gone(self, _):
-        """From the CSINode and, after that, from the Node."""
+        """Whether the driver is gone from the CSINode and, after that, from the Node."""
         return self.account() is None and self.name not in self.ids()
 
     def ids(self):
         return json.loads(self.run.node.node()["metadata"]["annotations"].get("csi.volume.kubernetes.io/nodeid", "{}"))
 
     def claim(self, **spec):
-        """A volume, and a claim that is bound to it, in words of a pod's volume."""
+        """Creates a volume and a claim that is bound to it; returns the volume of a pod that refers to the claim."""
         node = self.run.node
         node.client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": self.pv}, "spec": {
             "capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
@@ -175,7 +176,7 @@ class Driver(CsiDriver):
         self.run.bind(*(containers or [user]), volumes=[{"name": "v", **volume}], **spec)
 
     def attach(self, _):
-        """As the attacher of the driver. Whether the volume is attached."""
+        """Attaches the volume like the driver's attacher; returns whether it is attached."""
         for one in self.run.client.all("volumeattachments"):
             if one["spec"]["source"].get("persistentVolumeName") == self.pv and not (one.get("status") or {}).get("attached"):
                 self.run.client.patch("volumeattachments", None, one["metadata"]["name"], {"status": {
@@ -205,7 +206,7 @@ class Driver(CsiDriver):
         return "csi-" + digest(f"{handle}{self.name}{self.run.node.node_name}")
 
     def paths(self):
-        """Those of its volumes, with modes, groups and contents."""
+        """The paths of the pod's volumes, with modes, groups and contents."""
         see = self.run.node.plugins.see
         places = [f"{CSI}/{self.name}", *(f"{CSI}/volumeDevices/{place}" for place in (f"staging/{self.pv}", f"publish/{self.pv}", self.pv)),
                   *(f"pods/{pod['metadata']['uid']}/{kind}/kubernetes.io~csi" for pod in self.run.pods()
@@ -224,7 +225,7 @@ class Driver(CsiDriver):
         return f"{'mount ' if is_mount else ''}{stat.filemode(status.st_mode)} group {status.st_gid} {content or ''}"
 
     def is_clean(self, _):
-        """Nothing is left of its volumes but directories."""
+        """Whether only directories are left of the pod's volumes."""
         return not [path for path in self.paths() if " mount " in path or " d" not in path]
 
     def note(self, when):
@@ -273,7 +274,7 @@ def kill_containers(run):
 
 
 def is_healthy(value):
-    """The device of each container is so, by the pod's status."""
+    """Whether the device of each container is healthy according to the pod's status."""
     def look(run):
         found = [device["health"] for pod in run.live() for status in pod["status"]["containerStatuses"]
                  for resource in status.get("allocatedResourcesStatus", []) for device in resource["resources"]]
@@ -282,7 +283,7 @@ def is_healthy(value):
 
 
 def has_stopped(run):
-    """It is being deleted, and its containers have ended."""
+    """Whether the pod is being deleted and its containers have ended."""
     return bool(run.live()) and all("deletionTimestamp" in pod["metadata"] and all(
         "terminated" in status["state"] for status in pod["status"]["containerStatuses"]) for pod in run.live())
 
@@ -296,7 +297,7 @@ def cordon(run, is_on):
 # Devices
 
 def device(run):
-    """The container, the plugin and the agent are restarted, each alone."""
+    """Restarts the container, the plugin and the agent, one after the other."""
     plugin = Plugin(run, {"a": HEALTHY})
     yield plugin.has(1, 1)
     run.bind(plugin.user())
@@ -382,7 +383,7 @@ def resource_of_nobody(run):
 
 
 def devices_of_init_containers(run):
-    """They are reused, but not those of a sidecar."""
+    """The devices of init containers are reused, but not those of a sidecar."""
     plugin = Plugin(run, {"a": HEALTHY, "b": HEALTHY})
     yield plugin.has(2, 2)
     run.bind(plugin.user(), initContainers=[{**plugin.user(), "name": "first", "command": ["true"]},
@@ -398,7 +399,7 @@ def devices_of_init_containers(run):
 # Volumes
 
 def volume(run):
-    """The driver and the agent are restarted, each alone."""
+    """Restarts the driver and the agent, one after the other."""
     driver = Driver(run, capabilities=[STAGE])
     yield driver.is_there
     claim = driver.claim()
@@ -493,7 +494,7 @@ def driver_of_a_pods_volume_is_missing(run):
 
 
 def driver_refuses(run):
-    """Finally and not finally."""
+    """The driver refuses with final errors and with others."""
     driver = Driver(run, capabilities=[STAGE])
     driver.errors["NodeStageVolume"] = [(CODES.INVALID_ARGUMENT, "no such disk"), (CODES.UNAVAILABLE, "no power")]
     driver.errors["NodePublishVolume"] = [(CODES.INVALID_ARGUMENT, "no such place"), (CODES.DEADLINE_EXCEEDED, "too slow")]
@@ -540,7 +541,7 @@ def claim_is_not_bound(run):
 # Both
 
 def drained(run):
-    """A pod with a device and a volume is evicted from a node that takes no more; it comes back."""
+    """A pod with a device and a volume is evicted from a node that accepts no more pods; later it comes back."""
     plugin, driver = Plugin(run, {"a": HEALTHY}), Driver(run, capabilities=[STAGE])
     yield both(driver.is_there, plugin.has(1, 1))
     run.node.workload("ReplicaSet", run.name, plugin.user(volumeMounts=[mount("v", "/v")]), replicas=1,

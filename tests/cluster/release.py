@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The releases of Kubernetes that kubeadm's tests install: that of MAINSTAY_KUBERNETES, and others below it in directories
-named by their versions. Their images are made of their programs."""
+"""The releases of Kubernetes that kubeadm's tests install: that of MAINSTAY_KUBERNETES, and others below it in
+directories named by their versions. Their images are made from their programs."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from control_plane import Missing, programs
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS = (*COMPONENTS, "etcd", "etcdctl", "kubeadm", "kubectl")
-# Not built here. They run, report readiness, and do nothing else.
+# These programs are not built here. Their replacements run, report readiness, and do nothing else.
 SCRIPTS = {
     "kube-proxy": "exec sleep infinity",
     "coredns": "agnhost netexec --http-port=8080 --udp-port=-1 & exec agnhost netexec --http-port=8181 --udp-port=-1",
@@ -44,7 +44,8 @@ class Release:
         return subprocess.run([self.program(name), *words], check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def make_images(self, above, etcd=None):
-        """One folder of archives in the directory 'above', by the names that kubeadm gives to the images, and etcd's also by another tag; made once."""
+        """Makes, once, one folder of archives in the directory 'above', with the names that kubeadm gives to the
+        images; that of etcd also has another tag."""
         if self.images is None:
             directory = os.path.join(above, self.version)
             os.mkdir(directory)
@@ -71,7 +72,7 @@ class Release:
 
 
 class Releases:
-    """Looked up only when a test needs them: a test whose release is missing fails, and names it."""
+    """The releases are looked up only when a test needs them: a test whose release is missing fails and names it."""
 
     def __init__(self):
         self.newest = Release(programs())

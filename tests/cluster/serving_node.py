@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node for programs that others have published: with images of them, and with the kubelet's port."""
+"""A node for programs of other projects, with their images and the kubelet's port."""
 
 import os
 import subprocess
@@ -19,14 +19,14 @@ def preload_programs(node, directory, *images):
 
 
 def allow_everything(node):
-    """To the pods of the test's namespace."""
+    """Grants all permissions to the pods of the test's namespace."""
     node.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
                         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
                         "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
 
 
 class ServingNode(ActivatingNode, ClusterNode):
-    """Listens at the kubelet's port, with the cluster's authentication and authorization."""
+    """A node that listens at the kubelet's port, with the cluster's authentication and authorization."""
 
     port = 10250
 

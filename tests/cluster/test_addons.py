@@ -36,7 +36,7 @@ def config_map(node, name, **data):
 
 
 def in_cluster_kubeconfig():
-    """As kubeadm writes it for kube-proxy."""
+    """The kubeconfig that kubeadm writes for kube-proxy."""
     secrets = "/var/run/secrets/kubernetes.io/serviceaccount"
     return json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "default",
                        "clusters": [{"name": "default", "cluster": {"server": "https://10.96.0.1:443", "certificate-authority": f"{secrets}/ca.crt"}}],

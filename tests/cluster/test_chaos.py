@@ -19,7 +19,7 @@ import world
 from world import wait
 
 MINUTES = float(os.environ.get("MAINSTAY_CHAOS_MINUTES", "120"))
-CALM_SECONDS = 240  # about so long is everything disturbed before it is looked at
+CALM_SECONDS = 240  # the approximate time of disturbances before each check
 SETTLED_SECONDS = 400
 STEADY = {"Deployment": 60, "StatefulSet": 25, "DaemonSet": 15, "Pod": 30, "static": 20}
 CHANGED = {"Deployment": 18, "StatefulSet": 8, "DaemonSet": 6, "Job": 8, "CronJob": 2, "static": 8}
@@ -31,7 +31,8 @@ def one_of(name, kind):
 
 
 def reported_name(pod):
-    """A pod that this node made, and that the controller manager took over, is reported as the controller's."""
+    """The name under which a pod is reported: one that this node created and the controller manager took over has the
+    name of the controller's pod."""
     source = pod["metadata"]["annotations"]["mainstay.dev/source"]
     return source[len("api (as "):-1] if source.startswith("api (as ") else pod["metadata"]["name"]
 
@@ -107,7 +108,7 @@ class Chaos:
         try:
             self.edit(kind, name)
             self.counts["edits"] += 1
-        except (OSError, Refused):  # the server is away, or the object, which an older state did not have
+        except (OSError, Refused):  # the server is down, or an older state did not have the object
             self.node.client.close()
 
     def kill_agent(self):
@@ -126,7 +127,7 @@ class Chaos:
         self.plane.start(name)
 
     def leave_manager_away(self):
-        """Long enough that the node places the DaemonSets itself."""
+        """Stops the controller manager for long enough that the node places the DaemonSets itself."""
         self.plane.stop("kube-controller-manager", kill=True)
         self.counts["kube-controller-manager killed"] += 1
         end = time.monotonic() + self.random.uniform(80, 150)
@@ -158,7 +159,7 @@ class Chaos:
     # Invariants
 
     def find_unsettled(self):
-        """The deviations that are left; empty: none."""
+        """The deviations that are left; empty if there are none."""
         node = self.node
         found = [f"{kind} {one['metadata']['name']}: {one.get('status')}" for kind, plural in PLURALS.items()
                  for one in node.client.all(plural, node.namespace) if not is_as_specified(kind, one)]

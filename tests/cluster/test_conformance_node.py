@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requirements of Kubernetes' own tests for a node alone: test/e2e_node. README.md lists which test corresponds to
-which of theirs."""
+"""The requirements of Kubernetes' own tests for a single node: test/e2e_node. README.md lists the corresponding
+tests."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from world import wait
 
 
 def test_pod_that_is_deleted_while_it_is_pending_ends(trial):
-    """Its object waits for a finalizer, so that its last status is seen."""
+    """The pod waits for a finalizer, so that its last status can be observed."""
     trial.bind({**specs.container(), "image": "docker.io/library/absent:1", "imagePullPolicy": "Never"},
                metadata={"finalizers": ["example.com/test"]})
     trial.wait_waiting("ErrImageNeverPull")
@@ -219,7 +219,7 @@ def test_default_profile_of_seccomp_is_the_one_of_the_configuration(make_node):
 
 
 def test_number_of_users_of_a_pod_is_that_of_kubernetes(trial):
-    """idsPerPod is its default."""
+    """The default of idsPerPod is that of Kubernetes."""
     trial.start(hostUsers=False)
     assert trial.exec("cat", "/proc/self/uid_map").split()[2] == "65536"
 
@@ -478,7 +478,7 @@ def test_static_pod_that_is_removed_while_no_agent_runs_ends(node):
 # Metrics and the summary
 
 def ask(node, path):
-    """Responses that mainstay-api passes on (system/node_api)."""
+    """Requests a response that mainstay-api forwards (system/node_api)."""
     status, body = node.get(path)
     assert status == 200, body
     return body
@@ -556,7 +556,7 @@ INTERFACE_STATS = {"name", "rxBytes", "rxErrors", "txBytes", "txErrors"}
 
 
 def expect_members(part, members):
-    """Exactly these, in addition to the pressure, which depends on the kernel."""
+    """Asserts that these are the only members, except for the pressure, which depends on the kernel."""
     assert set(part) - {"psi"} == members, part
 
 
@@ -666,7 +666,7 @@ def fixture_low_class(plane):
 
 
 def test_pods_are_evicted_by_the_priority_of_the_cluster(make_node, low_class):
-    """All pods together may use 120 MiB."""
+    """All pods together may use up to 120 MiB."""
     node = make_node(config={"evictionHard": {"allocatableMemory.available": str(memory_total() - 120 * MIB)},
                              "evictionPressureTransitionPeriod": "4s"})
     node.bind("high", eater(50), volumes=MEMORY)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requirements of Kubernetes' own tests for pods: test/e2e/common/node, except for probes, hooks and values.
-README.md lists which test corresponds to which of theirs."""
+README.md lists the corresponding tests."""
 
 import re
 
@@ -149,7 +149,7 @@ def test_image_update_resets_the_back_off(trial):
 
 
 def test_node_sends_its_status_rarely_and_renews_its_lease(trial):
-    """No change, no request but for the Lease: the Node keeps its resource version for two renewals."""
+    """Without a change only the Lease is requested: the Node keeps its resource version for two renewals."""
     trial.start()
     status = trial.node.node()["status"]
     wait(lambda: any(specs.IMAGE in one["names"] for one in trial.node.node()["status"].get("images", [])), f"the image: {status}")
@@ -443,7 +443,7 @@ def test_image_that_is_missing_keeps_the_pod_pending(trial):
 # Resources
 
 def cgroup(trial, *path):
-    """Quota in thousandths of a processor, limit in bytes, of a control group."""
+    """The quota in thousandths of a processor and the limit in bytes of a control group."""
     path = "/".join((trial.node.pod_cgroup(trial.name), *path))
     if world.cgroup_version() == 1:
         return (int(world.cgroup_value(path, "cpu", "cpu.cfs_quota_us")) // 100,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requirements of Kubernetes' own tests for probes and hooks (test/e2e/common/node), each for a container and for a
-sidecar. README.md lists which test corresponds to which of theirs."""
+sidecar. README.md lists the corresponding tests."""
 
 import pytest
 import specs
@@ -14,7 +14,7 @@ OK = {"exec": {"command": ["true"]}}
 FAIL = {"exec": {"command": ["false"]}}
 HANG = {"exec": {"command": ["sleep", "600"]}}
 FILE = {"exec": {"command": ["cat", "/tmp/health"]}}
-LONG = 100000  # seconds: of a period in which nothing happens after the first time
+LONG = 100000  # seconds of a period in which nothing happens after the first time
 
 
 def often(handler, **fields):
@@ -127,7 +127,8 @@ STAYS = {
 @PLACES
 @pytest.mark.parametrize("what", STAYS)
 def test_container_is_not_restarted_by(trial, place, what):
-    """Three periods long, which the metrics of the agent count, if a probe runs."""
+    """The container must not be restarted during three periods, which the metrics of the agent count if a probe
+    runs."""
     bind(trial, place, STAYS[what]())
     trial.wait(lambda pod: "running" in status_of(pod).get("state", {}), "runs")
     uid = trial.read()["metadata"]["uid"]
@@ -144,7 +145,7 @@ def test_container_is_not_restarted_by(trial, place, what):
 
 @PLACES
 def test_container_is_ready_at_once_after_its_startup_probe(trial, place):
-    """Although the period of the readiness probe is long."""
+    """The container is ready at once although the period of the readiness probe is long."""
     bind(trial, place, shell("sleep 2; echo ok > /tmp/health; exec sleep 100000",
                              startupProbe=often(FILE, failureThreshold=60), readinessProbe={**FILE, "periodSeconds": 600}))
     trial.node.wait_api_running(trial.name, 30)
@@ -153,7 +154,7 @@ def test_container_is_ready_at_once_after_its_startup_probe(trial, place):
 @PLACES
 @pytest.mark.parametrize("probe", ["livenessProbe", "startupProbe"])
 def test_probe_has_a_grace_period_of_its_own(trial, place, probe):
-    """The pod's own would outlast the test."""
+    """The grace period of the pod would outlast the test."""
     bind(trial, place, shell("trap '' TERM; while :; do sleep 1; done", **{probe: often(FAIL, terminationGracePeriodSeconds=1)}),
          terminationGracePeriodSeconds=500)
     trial.wait_restarts(1, deadline=60)
@@ -192,7 +193,7 @@ def get(trial, port, scheme="HTTP"):
 
 @pytest.fixture(name="server")
 def fixture_server(trial):
-    """A pod that records which requests it gets."""
+    """A pod that records the requests that it gets."""
     pair = {name: world.read(trial.node.plane.path(f"apiserver.{name}")) for name in ("crt", "key")}
     trial.secret(pair, f"{trial.name}-pair")
     tls = agnhost("netexec", "--http-port=9090", "--udp-port=9091", "--tls-cert-file=/pair/crt", "--tls-private-key-file=/pair/key",

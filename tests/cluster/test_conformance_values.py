@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requirements of Kubernetes' own tests for variables: test/e2e/common/node, of ConfigMaps, Secrets, the downward
-API, expansion and files of variables. README.md lists which test corresponds to which of theirs."""
+API, expansion and files of variables. README.md lists the corresponding tests."""
 
 import re
 
@@ -112,7 +112,7 @@ def test_files_are_written_below_a_path_of_variables(trial):
 
 
 def status_is_first(trial):
-    """The container has not been restarted."""
+    """Whether the status is that of a container that has not been restarted."""
     return state(trial.read()).get("running") and trial.node.status(trial.name)["restartCount"] == 0
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requirements of Kubernetes' own tests for volumes: test/e2e/common/storage, with its program for them. README.md
-lists which test corresponds to which of theirs."""
+lists the corresponding tests."""
 
 import base64
 import os
@@ -40,7 +40,7 @@ KINDS = pytest.mark.parametrize("what", VOLUMES)
 
 
 def make(trial, what, data, name=None):
-    """The object, and its volume."""
+    """Creates the object; returns its volume."""
     kind, volume = VOLUMES[what]
     (trial.config_map if kind == "configMap" else trial.secret)(data, name)
     return volume
@@ -99,7 +99,7 @@ def test_object_in_several_volumes(trial, what):
 
 @KINDS
 def test_updates_of_objects_that_are_optional(trial, what):
-    """One is deleted, one is changed, and one is created."""
+    """One of the objects is deleted, one is changed, and one is created."""
     deleted, updated, created = (f"{trial.name}-{suffix}" for suffix in ("del", "upd", "new"))
     volume = make(trial, what, {"data-1": "value-1"}, deleted)
     make(trial, what, {"data-1": "value-1"}, updated)
@@ -156,7 +156,7 @@ def test_binary_data_of_a_config_map(trial):
 
 @pytest.mark.parametrize("what", ["secret", "projected secret"])
 def test_secret_is_of_the_namespace_of_its_pod(trial, what):
-    """Another namespace has one of the same name."""
+    """Another namespace has a Secret of the same name."""
     other = "default"
     volume = make(trial, what, {"data-1": "value-1"})
     trial.node.client.create({"apiVersion": "v1", "kind": "Secret", "stringData": {"data-1": "value-2"}, "metadata": {

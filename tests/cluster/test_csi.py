@@ -21,7 +21,7 @@ DRIVER = "hostpath.csi.k8s.io"
 RESIZER = "registry.k8s.io/sig-storage/csi-resizer:v2.2.0"
 ATTACHER, PROVISIONER = "registry.k8s.io/sig-storage/csi-attacher:v4.12.0", "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0"
 PLUGIN, REGISTRAR = "registry.k8s.io/sig-storage/hostpathplugin:v1.17.1", "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.17.0"
-# A CreateVolumeRequest: the name, 1 MiB, and a mount that one node may write.
+# A CreateVolumeRequest with the name, 1 MiB, and a mount that one node may write.
 CREATE = b"\x0a\x03one" + b"\x12\x04\x08\x80\x80\x40" + b"\x1a\x06\x12\x00\x1a\x02\x08\x01"
 NODE_ID = "csi.volume.kubernetes.io/nodeid"
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.xdist_group("csi")  # the name of the driver is there o
 
 @pytest.fixture(name="loops", autouse=True)
 def fixture_loops():
-    """Loop devices of a driver that a failed test has left: their files are gone with the node."""
+    """Removes loop devices of a driver that a failed test has left: their files are gone together with the node."""
     yield
     for line in subprocess.run(["losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"], check=True, text=True,
                                stdout=subprocess.PIPE).stdout.splitlines():
@@ -84,7 +84,7 @@ class Driver:
         return (self.node.client.get("csinodes", None, self.node.node_name) or {}).get("spec", {}).get("drivers")
 
     def create_volume(self):
-        """Its handle, the second field of the response's Volume."""
+        """Creates a volume; returns its handle, the second field of the response's Volume."""
         with grpc.insecure_channel(f"unix:{self.socket}") as channel:
             create = channel.unary_unary("/csi.v1.Controller/CreateVolume", request_serializer=bytes, response_deserializer=bytes)
             volume = create(CREATE)[2:]

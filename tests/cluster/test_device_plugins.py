@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device plugins that others have published, laid out as in their manifests, on a node of a real control plane, and the
-exporter of node-feature-discovery, which reads the pod resources and the node's configuration. MAINSTAY_DEVICE_PLUGINS names
-the directory of their programs: sampledeviceplugin (of Kubernetes' own tests), generic-device-plugin, nfd-topology-updater;
+"""Device plugins of other projects, laid out as in their manifests, on a node of a real control plane, and the exporter
+of node-feature-discovery, which reads the pod resources and the node's configuration. MAINSTAY_DEVICE_PLUGINS names the
+directory of their programs: sampledeviceplugin (of Kubernetes' own tests), generic-device-plugin, nfd-topology-updater;
 without it these tests are left out."""
 
 import os

@@ -15,7 +15,7 @@ def local_pods(node):
 
 
 def wait_local(node, predicate, what, deadline=90.0):
-    """For the only pod of the node."""
+    """Waits for the only pod of the node."""
     def look():
         pods = local_pods(node)
         return pods[0] if len(pods) == 1 and predicate(pods[0]) else None
@@ -177,7 +177,8 @@ def start_set(node, **template):
 
 
 def wait_without_manager(node):
-    """One look at the Lease may still find a renewal, and only the one after it finds none."""
+    """Waits until the node has noticed the absence: one query of the Lease may still find a renewal, and only the next
+    one finds none."""
     wait(lambda: "This node places the DaemonSets" in node.said(),
          lambda: f"the node places DaemonSets:\n{node.said()[-3000:]}", 180)
 
@@ -261,7 +262,7 @@ def test_deleted_daemon_set_stops_without_the_controller_manager(own_plane, make
 
 
 def wait_refused(node, name, reason, text):
-    """No pod of the set is created, and an event at the server contains the reason."""
+    """Waits until an event at the server contains the reason; no pod of the set is created."""
     event = node.wait_event(name, reason, 180)
     assert text in event["message"] and event["involvedObject"]["kind"] == "DaemonSet"
     assert not local_pods(node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubeadm makes nodes of machines on which Mainstay is in the kubelet's place, upgrades and resets them. Only the
+"""kubeadm turns machines on which Mainstay replaces the kubelet into nodes, upgrades them and resets them. Only the
 checks of packaging/kubeadm.yaml, and those that this machine cannot pass (kubeadm.IGNORED), are ignored."""
 
 import glob
@@ -33,7 +33,7 @@ def fixture_images(tmp_path_factory):
 
 @pytest.fixture(name="make_machine")
 def fixture_make_machine(images):
-    """Each has the images of the releases that it is going to have, as one folder of archives."""
+    """Makes machines, each with the images of all releases that it will run, as one folder of archives."""
     machines = []
 
     def make(name, *releases, first=None):
@@ -47,7 +47,7 @@ def fixture_make_machine(images):
 
 
 def system_pods(machine):
-    """By name."""
+    """The system pods by name."""
     pods = json.loads(machine.kubectl("get", "pods", "-n", "kube-system", "-o", "json"))["items"]
     return {pod["metadata"]["name"]: pod for pod in pods}
 
@@ -57,7 +57,7 @@ def describe_pods(machine):
 
 
 def wait_pods(machine, *names):
-    """These static pods, one of kube-proxy for each node, and CoreDNS."""
+    """Waits for these static pods, one pod of kube-proxy for each node, and CoreDNS."""
     def are_ready():
         pods = system_pods(machine)
         nodes = {name.rsplit("-", 1)[1] for name in names}
@@ -85,7 +85,8 @@ def wait_ready(control, machine):
 
 
 def check_ignored(machine, checks, *words):
-    """Each check that packaging/kubeadm.yaml ignores fails if it is not ignored, and no other does."""
+    """Asserts that each check that packaging/kubeadm.yaml ignores fails if it is not ignored, and that no other check
+    fails."""
     for name in checks:
         assert machine.errors_without(name, *words) == [name]
 
@@ -132,7 +133,8 @@ def answers(machine):
 
 
 def restart_static_pods(machine):
-    """As 'kubeadm certs renew' prints: each manifest is moved away, and back when its container is gone."""
+    """Restarts static pods as 'kubeadm certs renew' advises: each manifest is moved away, and back when its container
+    is gone."""
     for name in STATIC:
         before = process_of(machine, name)
         path = machine.path("kubernetes", "manifests", f"{name}.yaml")
@@ -229,13 +231,14 @@ def test_control_plane_uses_an_external_etcd(make_machine, releases):
 
 
 def images_of(machine, name):
-    """By component."""
+    """The images by component."""
     pods = system_pods(machine)
     return {one: pods[f"{one}-{name}"]["spec"]["containers"][0]["image"] for one in STATIC}
 
 
 def check_upgraded(machine, release):
-    """Its control plane is that of the release; mirror pods and processes agree."""
+    """Asserts that the control plane of the machine is that of the release, and that mirror pods and processes
+    agree."""
     wait(lambda: answers(machine) == release.version, lambda: f"{answers(machine)}", 60)
     images = images_of(machine, machine.name)
     for name in COMPONENTS:
@@ -247,7 +250,7 @@ def check_upgraded(machine, release):
 
 
 def upgrade_first(machine, release):
-    """As the package of kubeadm and then the cluster are upgraded, and the kubelet's place is restarted."""
+    """Upgrades first the package of kubeadm and then the cluster, and restarts the agent that replaces the kubelet."""
     machine.use(release)
     before = {name: process_of(machine, name) for name in STATIC}
     said = machine.kubeadm("upgrade", "apply", release.version, "--yes", "--config", machine.path("kubeadm.yaml"), "--v=2")
@@ -262,7 +265,7 @@ def upgrade_first(machine, release):
 
 
 def choose_etcd(machine, tag):
-    """For the next upgrade: kubeadm uses the cluster's configuration."""
+    """Chooses the etcd for the next upgrade, in which kubeadm uses the cluster's configuration."""
     found = json.loads(machine.kubectl("get", "configmap", "kubeadm-config", "-n", "kube-system", "-o", "json"))
     cluster = yaml.safe_load(found["data"]["ClusterConfiguration"])
     cluster["etcd"]["local"]["imageTag"] = tag
@@ -271,7 +274,7 @@ def choose_etcd(machine, tag):
 
 
 def wait_rollout(machine, release):
-    """Until all pods of kube-proxy are those of the release, and CoreDNS is ready."""
+    """Waits until all pods of kube-proxy are those of the release, and CoreDNS is ready."""
     def is_over():
         pods = system_pods(machine)
         proxies = [pod for name, pod in pods.items() if name.startswith("kube-proxy-")]
@@ -312,7 +315,7 @@ def test_cluster_is_upgraded_by_a_minor_release(make_machine, releases):
 @pytest.mark.long
 @pytest.mark.parametrize("number", range((UPGRADES + 1) // 2))
 def test_single_node_is_upgraded(make_machine, releases, number):
-    """Twice, by a minor and by a patch release; each time etcd changes as well."""
+    """The node is upgraded twice, by a minor and by a patch release; etcd changes each time as well."""
     old, new, patched = releases.older, releases.newest, releases.patched
     machine = make_machine(f"single{number}", old, new, patched)
     initialize(machine)
@@ -325,7 +328,7 @@ def test_single_node_is_upgraded(make_machine, releases, number):
 
 @pytest.mark.long
 def test_etcd_keeps_running_if_an_upgrade_does_not_change_it(make_machine, releases):
-    """kubeadm takes its manifest away and puts it back at once. Its new certificate is read all the same."""
+    """kubeadm takes its manifest away and puts it back at once. The new certificate of etcd is read nevertheless."""
     machine = make_machine("only", releases.newest, releases.patched)
     initialize(machine)
     wait_pods(machine, *static_pods(machine))

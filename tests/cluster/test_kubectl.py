@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl reaches into the pods of a node, by way of the API server, over each protocol that there is between the three."""
+"""kubectl accesses the pods of a node through the API server, over each protocol that these three use."""
 
 import contextlib
 import fcntl
@@ -29,7 +29,7 @@ from world import wait
 
 MIB = 1 << 20
 PORT = 10250
-OLD_PORT = 444  # of an API server that translates WebSockets to SPDY itself, as all did before 1.36
+OLD_PORT = 444  # options of an API server that itself translates WebSockets to SPDY, like all before 1.36
 ECHO_PORT, FILE_PORT = 8000, 8001
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 MODES = ["websocket", "translated", "spdy"]
@@ -45,7 +45,7 @@ LINES, COUNT = "echo ready; until [ -e /tmp/go ]; do sleep 0.1; done; seq 1 {cou
 
 
 class ReachedNode(ActivatingNode, ClusterNode):
-    """Listens at port 10250, and has a pod of each kind of owner."""
+    """A node that listens at port 10250, and has a pod of each kind of owner."""
 
     port = PORT
 
@@ -74,7 +74,7 @@ def containers():
 
 
 class Kubectl:
-    """In the network namespace of the control plane."""
+    """Runs kubectl in the network namespace of the control plane."""
 
     def __init__(self, plane, node, mode):
         self.plane, self.node, self.names = plane, node, node.names
@@ -107,7 +107,7 @@ class Kubectl:
 
     @contextlib.contextmanager
     def terminal(self, *words, rows=24, columns=80):
-        """It has a terminal of this size."""
+        """Runs kubectl in a terminal of this size."""
         own, its = pty.openpty()
         resize(own, rows, columns)
         process = subprocess.Popen(self.command(*words), stdin=its, stdout=its, stderr=its, env=self.environment,
@@ -148,7 +148,7 @@ class Terminal:
         wait(lambda: re.search(pattern, self.read()), lambda: f"{pattern!r} in {self.text!r}")
 
     def expect_line(self, command, pattern):
-        """Until a typed command prints this; earlier output does not count."""
+        """Waits until a typed command prints this; earlier output does not count."""
         self.read()
         self.text = ""
         self.write(command + "\n")
@@ -192,7 +192,7 @@ def fixture_pod(module_node, request):
     return module_node.names[request.param]
 
 
-# Which protocol it is
+# The protocol in use
 
 def streams(plane, kind):
     """The number of WebSockets that both API servers have accepted, by result."""
@@ -240,7 +240,7 @@ def test_terminal_of_a_command_has_the_size_of_kubectls(kubectl, pod):
 
 
 def test_command_that_is_requested_while_the_agent_restarts_is_executed(kubectl):
-    """As soon as the agent listens; without systemd none does in between."""
+    """The command is executed as soon as the agent listens; without systemd nobody listens in between."""
     name, node, found = kubectl.names["deployment"], kubectl.node, []
 
     def listens():
@@ -276,7 +276,7 @@ def test_several_clients_attach_to_a_container(kubectl, pod):
         clients, text = (silent, first, second), [b"", b"", b""]
 
         def is_told(number, line):
-            """All clients get the container's response to one of them."""
+            """Whether all clients get the container's response to one of them."""
             for i, client in enumerate(clients):
                 while select.select([client.stdout], [], [], 0)[0]:
                     data = os.read(client.stdout.fileno(), 65536)
@@ -322,7 +322,7 @@ def test_debug_container_is_in_the_processes_of_its_target(kubectl, kind):
 
 @contextlib.contextmanager
 def forwarded(kubectl, name, port):
-    """Gives a function that connects."""
+    """Forwards a port; yields a function that connects."""
     with kubectl.started("port-forward", name, f":{port}") as process:
         line = process.stdout.readline().decode()
         local = int(re.fullmatch(rf"Forwarding from 127\.0\.0\.1:(\d+) -> {port}\n", line)[1])
@@ -460,7 +460,7 @@ def test_metrics_are_read_through_the_proxy_of_the_server(plane, module_node):
 
 
 def test_metrics_are_read_with_the_token_of_an_account_that_may(plane, module_node):
-    """As metrics-server reads them, at the node itself."""
+    """The metrics are read at the node itself, like by metrics-server."""
     kubectl, account = Kubectl(plane, module_node, "websocket"), f"{module_node.namespace}:scraper"
     kubectl.run("create", "serviceaccount", "scraper")
     token = kubectl.run("create", "token", "scraper").decode().strip()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same workloads on a node with Mainstay and on one with the real kubelet and containerd, at one control plane: the
-controllers make the same pods, the pods come to the same ends, and the same events report it."""
+controllers create the same pods, the pods end in the same way, and the same events report this."""
 
 import fnmatch
 import os
@@ -16,10 +16,10 @@ from world import wait
 
 NAMES = ("mainstay", "kubelet")
 CONFIG = {"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}, "clusterDNS": ["10.96.0.10"]}
-# The kubelet looks only once a minute how much space volumes use.
+# The kubelet measures the space that volumes use only once a minute.
 KUBELET = {"volumeStatsAggPeriod": "10s"}
 
-# (pattern of workloads, pattern of facts, the node that alone has it, why that is right)
+# (pattern of workloads, pattern of facts, the only node that has it, the reason why that is correct)
 SAYS_WHY = "it says why"
 REJECTED = "a rejected pod has the address of its node, and conditions"
 OLD_CONTAINERD = "containerd 1.6 does not report it, later ones do"
@@ -108,7 +108,7 @@ def fixture_nodes(shared, plane):
 
 
 def restart(nodes):
-    """Each agent has renewed its Lease after that."""
+    """Restarts the agents; afterwards each has renewed its Lease."""
     before = [node.lease()["spec"]["renewTime"] for node in nodes]
     for node in nodes:
         node.restart()
@@ -120,7 +120,7 @@ def restart(nodes):
 
 @pytest.fixture(name="plugins")
 def fixture_plugins(nodes):
-    """The directories of both for plugins, which end before the nodes."""
+    """The plugins in the directories of both nodes; they end before the nodes."""
     mainstay, kubelet = nodes
     made = [plugin_workloads.Plugins(mainstay, os.path.join(mainstay.directory, "kubelet", "device-plugins"), "self"),
             plugin_workloads.Plugins(kubelet, os.path.join(kubelet.directory, "kubelet-state", "device-plugins"), kubelet.init)]
@@ -134,7 +134,7 @@ def fixture_plugins(nodes):
 
 
 def check(facts, events, on_purpose, sometimes):
-    """The differences are those of the tables, and all of the first one are there."""
+    """Asserts that the differences are those in the tables, and that all of the first table occur."""
     found = differences(NAMES, facts)
     unlisted, used = [], set()
     for workload, fact, only in found:

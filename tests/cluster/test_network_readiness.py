@@ -42,7 +42,7 @@ class WaitingKubelet(KubeletNode):
         os.unlink(os.path.join(self.cni, NAME))
 
     def wait_node_ready(self, deadline=60.0):
-        """Not before the test has written a configuration."""
+        """Does not wait before the test has written a configuration, because the node cannot become ready."""
         return super().wait_node_ready(deadline) if os.path.exists(os.path.join(self.cni, NAME)) else None
 
 
@@ -68,7 +68,7 @@ def ready_of(node):
 
 
 def taints_of(node):
-    """Those that keep the scheduler away; when others follow is the controller manager's business."""
+    """The taints that keep the scheduler away; the controller manager decides when others follow."""
     return sorted(taint["key"] for taint in node.node()["spec"].get("taints", []) if taint["effect"] == "NoSchedule")
 
 
@@ -102,7 +102,8 @@ def test_node_without_a_network_is_as_one_of_the_kubelet(nodes):
 
 
 def test_plugin_that_is_a_daemonset_makes_the_node_ready(plane, shared):
-    """As flannel's: a DaemonSet of the host network, whose init container copies the configuration to the node."""
+    """The plugin is like flannel's: a DaemonSet in the host network, whose init container copies the configuration to
+    the node."""
     node = WaitingNode(plane, archive=shared["archive"], start=False)
     try:
         node.start()

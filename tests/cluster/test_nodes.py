@@ -208,7 +208,7 @@ def test_the_serving_certificate_is_issued_once_approved(make_node, plane):
 # A node that is quiet
 
 def requests_of(node):
-    """All that were sent to the server since the agent has started, and those that are watches now."""
+    """The requests that were sent to the server since the agent was started, and those that are open watches now."""
     dump = node.cli("debug", "dump")
     assert dump.returncode == 0, dump.stderr
     count = int(re.search(r"requests: (\d+) since start", dump.stdout).group(1))
@@ -217,8 +217,8 @@ def requests_of(node):
 
 @pytest.mark.long
 def test_idle_node_with_110_pods_sends_few_requests_and_uses_little_memory(node):
-    """At most six requests a minute, four watches, and 6 MiB of memory, but for the moment of a request, when pages of
-    libraries are there as well. OpenShift's API server mounts one more ConfigMap into each pod, which is watched."""
+    """At most six requests a minute, four watches, and 6 MiB of memory, except during a request, when pages of
+    libraries are resident as well. OpenShift's API server mounts one more ConfigMap into each pod, which is watched."""
     node.workload("Deployment", "web", replicas=110)
     node.wait_pods("web", 110, 400)
     time.sleep(90)

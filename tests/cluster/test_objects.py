@@ -99,7 +99,7 @@ def test_refused_token_is_reported_with_the_words_of_the_server(node):
 
 
 def test_client_in_a_pod_reaches_the_API_server(agnhost_node):
-    """With the token, the authority and the address that every pod is given."""
+    """The client uses the token, the authority and the address that every pod gets."""
     node = agnhost_node
     node.place("client", agnhost("inclusterclient", "--poll-interval=1"))
     node.wait_api_running("client")
@@ -165,7 +165,7 @@ def test_downward_API_reports_names_and_limits(agnhost_node):
 # Volumes of the cluster
 
 def claim(node, volume):
-    """A PersistentVolume with its claim, bound to each other."""
+    """Creates a PersistentVolume and its claim, bound to each other."""
     name = f"{node.namespace}-data"
     node.client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
         "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",

@@ -32,7 +32,7 @@ def namespace_of(level, version):
 
 
 class Server:
-    """Dry runs in a namespace for each policy, on a connection for each thread."""
+    """Does dry runs in a namespace for each policy, with a connection for each thread."""
 
     def __init__(self, plane):
         self.plane, self.local = plane, threading.local()
@@ -46,7 +46,7 @@ class Server:
                  "the service account of the namespace", 120)
 
     def judge(self, case):
-        """As pod_security.judge(); None of a pod that is not valid."""
+        """The verdicts in the form of pod_security.judge(); None for a pod that is not valid."""
         level, version, pod = case
         if not hasattr(self.local, "client"):
             self.local.client = self.plane.make_client("admin")

@@ -36,7 +36,7 @@ def test_events_of_a_start_are_those_of_the_kubelet(node):
     node.place("web")
     node.wait_api_running("web")
     node.wait_event("web", "Started")
-    # The controller of taints may report that it leaves the pod alone, as the node has just become ready.
+    # The taint controller may report that it does not delete the pod, because the node has just become ready.
     reasons = [event["reason"] for event in node.events("web") if event["reason"] != "TaintManagerEviction"]
     assert sorted(reasons) == ["Created", "Pulled", "Scheduled", "Started"], node.describe_events("web")
     started = node.events("web", "Started")[0]

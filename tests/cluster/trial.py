@@ -25,7 +25,7 @@ def value(name, text):
 
 
 def variable(variable_name, source, **fields):
-    """One that comes from somewhere else."""
+    """A variable whose value comes from another object."""
     return {"name": variable_name, "valueFrom": {source: fields}}
 
 
@@ -34,7 +34,7 @@ def field(name, path):
 
 
 class Trial:
-    """'name' is that of the pod, and of the objects that it refers to."""
+    """The actions of one test; 'name' is the name of the pod and of the objects to which it refers."""
 
     def __init__(self, node, name):
         self.node, self.name = node, name
@@ -76,7 +76,7 @@ class Trial:
         raise AssertionError("the server has accepted the pod")
 
     def start(self, *containers, name=None, deadline=60.0, **fields):
-        """A pod that runs and is ready; gives it as the server has it."""
+        """Starts a pod; returns the server's object when it runs and is ready."""
         self.bind(*containers, name=name, **fields)
         return self.node.wait_api_running(name or self.name, deadline)
 
@@ -86,7 +86,7 @@ class Trial:
         return self.node.wait_api_phase(name or self.name, phase)
 
     def expect(self, lines, *containers, container="main", **fields):
-        """The pod succeeds and its container has printed these lines, among others."""
+        """Asserts that the pod succeeds and that its container has printed these lines, among others."""
         pod = self.end(*containers, **fields)
         lines = lines(pod) if callable(lines) else lines
         printed = self.output(container)
@@ -116,7 +116,7 @@ class Trial:
         return self.node.wait_api(self.name, predicate, what, deadline)
 
     def wait_waiting(self, *reasons, container="main"):
-        """The container waits for one of these reasons."""
+        """Waits until the container waits for one of these reasons."""
         return self.wait(lambda pod: state(pod, container).get("waiting", {}).get("reason") in reasons, f"waits: {reasons}")
 
     def wait_restarts(self, count, container="main", deadline=60.0):
