@@ -13,8 +13,8 @@ BUILD_PACKAGES=(
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev nettle-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
     libnghttp2-dev zlib1g-dev libisal-dev go-md2man
 )
-# libcurl3-gnutls, libcurl3t64-gnutls: loaded at the first request, by the agent when the first pod is probed, so no
-# program is linked with it.
+# libcurl3-gnutls, libcurl3t64-gnutls: loaded at the first request (by the agent when the first pod is probed), so no
+# program is linked with them.
 libcurl=libcurl3t64-gnutls
 [ "$MAINSTAY_RELEASE" != bookworm ] || libcurl=libcurl3-gnutls
 # shellcheck disable=SC2034
@@ -40,7 +40,7 @@ ARM_PACKAGES=(qemu-user-static qemu-system-arm)
 # shellcheck disable=SC2034
 VM_PACKAGES=(debhelper mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm apt-utils gnupg faketime swtpm)
 
-# Installs those that are missing, without questions; apt does not run if none is.
+# Installs the missing packages without questions; does not run apt if none is missing.
 install_packages() {
     local package
     local -a missing=()
