@@ -45,7 +45,7 @@ class Front:
             return False
 
     def all_pids(self):
-        """Its processes: the master and the workers."""
+        """All processes of the front: the master and the workers."""
         found, more = set(), {one.pid for one in self.own if one.poll() is None}
         while more:
             found |= more

@@ -77,7 +77,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_slowly(data, fault)
 
     def send_slowly(self, data, fault):
-        """As the fault specifies."""
+        """Sends the answer at the rate and in the pieces that the fault specifies."""
         if fault and fault.cut is not None:
             self.wfile.write(data[:fault.cut])
             self.end_abruptly()

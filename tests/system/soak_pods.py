@@ -95,7 +95,7 @@ class SoakPod:
         return specs.container(script=script(self.node, self.name, "main", self.version, self.body()), **fields)
 
     def others(self):
-        """Its init containers."""
+        """The init containers of the pod."""
         made = []
         if self.features["init"]:
             made.append(specs.container("init", script(self.node, self.name, "init", self.sandbox, "exit 0"),

@@ -774,7 +774,7 @@ def layers_with_bytes_after_the_end(name):
 
 @image()
 def layers_with_a_global_pax_header(name):
-    """As "git archive" writes it."""
+    """The global header is like that of "git archive"."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT, pax_headers={"comment": "0" * 40}) as archive:
         archive.addfile(entry("text", b"ok\n")[0], io.BytesIO(b"ok\n"))
