@@ -41,6 +41,14 @@ void csi_manager_set_volume_size(CsiManager *manager, const char *uid, const Csi
                 set_bytes(mount, bytes);
 }
 
+void csi_manager_give_up_expansion(CsiManager *manager, const char *uid, const CsiVolume *volume,
+                                   int64_t bytes) {
+        CsiMount *mount = csi_manager_find_mount(manager, uid, volume->name);
+
+        if (mount)
+                mount->given_up_bytes = bytes;
+}
+
 /* ---- the end of an expansion ---- */
 
 static void end_expansion(CsiMount *mount, CsiExpansionError error) {
@@ -202,7 +210,7 @@ int csi_manager_expand(CsiManager *manager, const Pod *pod, const CsiVolume *vol
         r = take_result(mount, bytes, ret_error, reterr);
         if (r != 0)
                 return r;
-        if (mount->is_expansion_refused)
+        if (mount->is_expansion_refused || mount->given_up_bytes == bytes)
                 return 0;
         if (mount->expansion_due <= now_boottime_usec() && can_start_expansion(mount))
                 r = start_expansion(mount, pod, volume, bytes);

@@ -85,6 +85,7 @@ typedef struct CsiMount {
         bool is_expansion_new;       /* its result was not reported to the pod yet
                                       */
         bool is_expansion_refused;   /* the driver refuses expansion while the volume is mounted */
+        int64_t given_up_bytes;      /* the size to which it is not expanded any more; 0: none */
         uint64_t expansion_due;      /* boot time of the next attempt */
         uint64_t expansion_delay;    /* of the back-off */
         uint64_t claim_due;          /* boot time at which its claim is read again; USEC_INFINITY:

@@ -104,10 +104,16 @@ typedef enum CsiExpansionError {
 int64_t csi_manager_volume_size(CsiManager *manager, const char *uid, const CsiVolume *volume);
 
 /* Expands a mounted volume that is smaller than 'bytes'. 1: it has this size now; 0: the driver
- * refuses to expand it while it is mounted, or it is no longer mounted; -EAGAIN: in progress or to
- * be retried, on_pod_changed() follows; -EIO with the kubelet's message of a new failure. */
+ * refuses to expand it while it is mounted, this size was given up, or it is no longer mounted;
+ * -EAGAIN: in progress or to be retried, on_pod_changed() follows; -EIO with the kubelet's message
+ * of a new failure. */
 int csi_manager_expand(CsiManager *manager, const Pod *pod, const CsiVolume *volume, int64_t bytes,
                        CsiExpansionError *ret_error, Error *reterr);
+
+/* The driver is not asked for this size again: a claim that reports it as infeasible is sent to the
+ * API server, and comes back some time later. 0: it may be asked for any size again. */
+void csi_manager_give_up_expansion(CsiManager *manager, const char *uid, const CsiVolume *volume,
+                                   int64_t bytes);
 
 /* Sets the size that the volume is assumed to have. */
 void csi_manager_set_volume_size(CsiManager *manager, const char *uid, const CsiVolume *volume,

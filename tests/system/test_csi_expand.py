@@ -192,6 +192,8 @@ def test_infeasible_expansion_is_not_tried_again(make, running):
     if running:
         start(member)
     driver.fail(CALL, grpc.StatusCode.OUT_OF_RANGE, "no")
+    # Longer than the first back-off of the driver.
+    member.api.misbehave(plural="persistentvolumeclaims", when=lambda request: "Infeasible" in str(request.body), latency=2)
     expand(member)
     if running:
         member.let_pass(SYNC)

@@ -48,6 +48,9 @@ static bool take_failure(const PodInstance *pod, const CsiVolume *volume,
                                             volume->pv_object->volume.capacity.storage.value);
                 return true;
         }
+        if (plan->has_status && is_infeasible)
+                csi_manager_give_up_expansion(pod->context->csi, pod->pod->metadata.uid, volume,
+                                              plan->size->value);
         if (plan->has_status)
                 report_expansion(pod, volume,
                                  is_infeasible ? CLAIM_EXPANSION_INFEASIBLE
@@ -89,6 +92,8 @@ static int expand_volume(const PodInstance *pod, CsiVolume *volume, bool is_star
                 volume->claim, volume->pv_object,
                 csi_manager_volume_size(pod->context->csi, pod->pod->metadata.uid, volume),
                 volume->is_read_only);
+        if (plan.step != VOLUME_EXPANSION_CALL)
+                csi_manager_give_up_expansion(pod->context->csi, pod->pod->metadata.uid, volume, 0);
         switch (plan.step) {
         case VOLUME_EXPANSION_READ_ONLY:
                 if (is_starting)
