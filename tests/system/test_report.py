@@ -335,7 +335,8 @@ def test_last_lines_of_pods_that_are_not_ready_are_written_without_secrets(make_
     node, stick = make_stick_node(logLines=3), make_report_stick()
     node.drop(specs.pod("good", specs.container(command=["sh", "-c", "echo fine; exec sleep inf"])))
     node.drop(specs.pod("bad", specs.container(command=["sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo DB_PASSWORD=very-hidden; "
-                                                                     "printf 'last \\377\\033[1m\\n'; exit 3"])))
+                                                                     "printf 'last \\377\\033[1m\\n'; exit 3"]),
+                       restartPolicy="Never"))
     node.wait_running("good")
     stick.plug()
     wait(lambda: len((of_pod(report_of(node, stick), "bad", "ContainerLog") or [{"lines": []}])[0]["lines"]) == 3,
