@@ -149,7 +149,7 @@ class Storm:
         n_devices = str(len(self.devices))
         try:
             is_complete = self.node.get("/readyz")[0] != 200 or counts(self.node) == (n_devices, n_devices)
-        except ValueError:  # the agent has died since
+        except (AssertionError, ValueError):  # the agent has died since
             return
         if not is_complete:
             self.plugin.end_lists()
