@@ -48,7 +48,7 @@ int bound_pod_update_take(BoundPod *bound, Pod **desired);
  * with hundreds of pods holds each spec only once. */
 void bound_pod_borrow(BoundPod *bound, const Pod *running);
 
-/* That pod is about to be freed. -ENOMEM if there is no memory for a copy: the spec is lost
+/* The borrowed pod is about to be freed. -ENOMEM if there is no memory for a copy: the spec is lost
  * then. */
 int bound_pod_return(BoundPod *bound, const Pod *running);
 

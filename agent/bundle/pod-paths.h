@@ -41,6 +41,6 @@ char *container_bundle_dir(const BundleConfig *config, const char *uid, const ch
 char *container_state_dir(const BundleConfig *config, const char *uid, const char *container,
                           unsigned attempt);
 
-/* The path of a volume on the node while the pod runs, where the shim mounts hostPath and memory
- * volumes. */
+/* The path of a volume on the node while the pod runs. The shim mounts hostPath and memory volumes
+ * there. */
 char *volume_path(const BundleConfig *config, const char *uid, const Volume *volume);

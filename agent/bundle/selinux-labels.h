@@ -27,7 +27,7 @@ int selinux_label_defaults_load(const char *root, SeLinuxLabelDefaults *ret);
 void selinux_label_defaults_done(SeLinuxLabelDefaults *defaults);
 
 /* Chooses the level of a starting pod, a unique pair of categories, and records it in the run
- * directory, where it stays as long as the pod's sandbox. Does nothing if SELinux is disabled. 0,
+ * directory, which exists as long as the pod's sandbox. Does nothing if SELinux is disabled. 0,
  * or -errno with a message. */
 int selinux_prepare_pod_level(const BundleConfig *config, const Pod *pod, Error *reterr);
 

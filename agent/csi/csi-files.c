@@ -59,7 +59,9 @@ static char *print_volume_data(const CsiVolumeData *data) {
         return json ? json_to_text(json, JSON_COMPACT) : NULL;
 }
 
-/* All of them with the same mode. A descriptor or -errno. */
+/* Creates the directory and its parents, all with the same mode: make_path_at() gives parents
+ * search permission, and mkdir_parents_at() follows links, which a driver may have made here. A
+ * descriptor or -errno. */
 static int make_directories(int kubelet_fd, const char *path) {
         cleanup_free char *copy = strdup(path);
         int r = copy ? 0 : -ENOMEM;

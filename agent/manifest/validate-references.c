@@ -95,7 +95,7 @@ static int check_field_path(const Rules *rules, const FieldReference *reference,
         const ObjectFieldSelector *field = reference->field;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
 
-        if (rules_are_of_api(rules)) /* the variable or the volume fails, like the kubelet */
+        if (rules_are_of_api(rules)) /* the variable or the volume fails later */
                 return 0;
         if (field->api_version && !streq(field->api_version, "v1")) {
                 (void) snprintf(where, sizeof(where), "%s.fieldRef.apiVersion", path);
@@ -138,7 +138,7 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         const ResourceFieldSelector *resource = reference->resource;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
 
-        if (rules_are_of_api(rules)) /* the variable or the volume fails, like the kubelet */
+        if (rules_are_of_api(rules)) /* the variable or the volume fails later */
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.containerName", path);
         if (reference->is_file && !resource->container_name)

@@ -23,8 +23,8 @@ bool object_identities_equal(const ObjectIdentity *a, const ObjectIdentity *b);
 /* Whether both are the same object, from a known source. */
 bool objects_are_same(const ObjectMeta *a, const ObjectMeta *b);
 
-/* Whether both have the same namespace and name. That does not make them the same object: for pods,
- * the source decides which one the node runs (pod_source_outranks()). */
+/* Whether both have the same namespace and name. They may still be different objects: for pods, the
+ * source decides which one the node runs (pod_source_outranks()). */
 bool objects_share_name(const ObjectMeta *a, const ObjectMeta *b);
 bool objects_share_namespace(const ObjectMeta *a, const ObjectMeta *b);
 int object_compare_name(const ObjectMeta *object, const char *namespace, const char *name);

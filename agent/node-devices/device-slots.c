@@ -113,7 +113,7 @@ static int add_absent_slots(const NodeDeviceConfig *config, char *const *held, D
         return r;
 }
 
-/* That many can be requested even if no device is present. */
+/* Adds the number of devices that can be requested even if none is present. */
 static int add_placeholders(const NodeDeviceConfig *config, DeviceList *list) {
         size_t n = config->count.is_set || config->is_shared ? places_of(config) : 1;
         int r = 0;
