@@ -19,5 +19,9 @@ int event_add_disabled_timer(sd_event *event, sd_event_source **ret, clockid_t c
 /* The timer fires once, after the delay. 0 or -errno. */
 int event_timer_arm(sd_event_source *timer, uint64_t delay_usec);
 
+/* Likewise, with an accuracy of this fraction of the delay (20: a twentieth), which lets the loop
+ * wake up for several timers at once; without a delay it fires immediately. 0 or -errno. */
+int event_timer_arm_inexact(sd_event_source *timer, uint64_t delay_usec, uint64_t fraction);
+
 /* The timer fires once, at that time of its clock. 0 or -errno. */
 int event_timer_arm_at(sd_event_source *timer, uint64_t usec);

@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/dump.h"
+#include "common/event-source.h"
 #include "common/log.h"
 #include "common/message-ids.h"
 
@@ -30,6 +31,7 @@
 #define OBSERVATION_VALID_USEC (USEC_PER_SEC / 2) /* how long observations are used */
 
 enum {
+        ACCURACY_PARTS = 10,    /* fractions of a wait */
         HARD_GRACE_SECONDS = 1, /* like in the kubelet */
 };
 
@@ -58,21 +60,12 @@ static int on_eviction_timer(sd_event_source *source, uint64_t usec, void *userd
 }
 
 static int set_eviction_timer(EvictionManager *manager, uint64_t delay_usec) {
-        int r;
+        int r = manager->timer
+                        ? 0
+                        : event_add_disabled_timer(manager->config.event, &manager->timer,
+                                                   CLOCK_BOOTTIME, 0, on_eviction_timer, manager);
 
-        if (!manager->timer)
-                r = sd_event_add_time_relative(manager->config.event, &manager->timer,
-                                               CLOCK_BOOTTIME, delay_usec, delay_usec / 10,
-                                               on_eviction_timer, manager);
-        else
-                r = sd_event_source_set_time_relative(manager->timer, delay_usec);
-        if (r < 0)
-                return r;
-        /* sd_event_source_set_time_relative() does not change the accuracy. */
-        r = sd_event_source_set_time_accuracy(manager->timer, delay_usec / 10);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
+        return r < 0 ? r : event_timer_arm_inexact(manager->timer, delay_usec, ACCURACY_PARTS);
 }
 
 static void arm_eviction_timer(EvictionManager *manager, uint64_t delay_usec) {

@@ -33,7 +33,7 @@
 enum {
         ANSWER_BYTES_MAX = 16 * 1024,
         IN_USE_BYTES_MAX = 256 * 1024,
-        ACCURACY_PARTS = 20, /* fractions of the interval */
+        ACCURACY_PARTS = 20, /* fractions of a wait */
         RANDOM_STEPS = 1000
 };
 
@@ -248,7 +248,7 @@ static void schedule_next_question(ManifestSource *source);
 /* ---- times of requests ---- */
 
 static int arm_source_timer(ManifestSource *source, uint64_t usec) {
-        return event_timer_arm(source->timer, usec);
+        return event_timer_arm_inexact(source->timer, usec, ACCURACY_PARTS);
 }
 
 static uint64_t random_part(uint64_t usec, uint32_t random) {
@@ -501,9 +501,8 @@ static int finish_rollback(ManifestSource *source) {
 /* ---- construction ---- */
 
 static int add_source_timer(ManifestSource *source) {
-        uint64_t accuracy = source->config.interval_usec / ACCURACY_PARTS;
-        int r = event_add_disabled_timer(source->config.event, &source->timer, CLOCK_BOOTTIME,
-                                         accuracy, on_source_timer, source);
+        int r = event_add_disabled_timer(source->config.event, &source->timer, CLOCK_BOOTTIME, 0,
+                                         on_source_timer, source);
 
         if (r < 0)
                 return r;

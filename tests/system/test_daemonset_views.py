@@ -113,19 +113,6 @@ def test_rollout_status_waits_until_the_rollout_is_complete(node):
     assert [pod for pod in found if "deletionTimestamp" not in pod["metadata"]] == found[-1:], "the old pod terminates"
 
 
-def wait_settled(pid):
-    """Waits until a process has slept for half a second; returns its number of voluntary switches."""
-    seen = []
-
-    def is_idle():
-        seen.append((time.monotonic(), int(world.status(pid, "voluntary_ctxt_switches"))))
-        start = min(at for at, switches in seen if switches == seen[-1][1])
-        return seen[-1][0] - start > 0.5
-
-    wait(is_idle, "it sleeps")
-    return seen[-1][1]
-
-
 def test_rollout_status_sleeps_while_it_waits(node):
     missing = logs("1")
     missing["spec"]["template"]["spec"]["containers"][0]["image"] = "docker.io/library/none:1"
@@ -135,7 +122,7 @@ def test_rollout_status_sleeps_while_it_waits(node):
     with watch(node, "rollout", "status", "ds/logs") as watching:
         try:
             assert watching.stdout.readline().endswith("0 of 1 updated pods are available...\n")
-            switches = wait_settled(watching.pid)
+            switches = world.wait_settled(watching.pid)
             node.drop(specs.pod("later"))
             node.wait_running("later")
             assert int(world.status(watching.pid, "voluntary_ctxt_switches")) <= switches + 2

@@ -349,6 +349,21 @@ def test_stick_is_noticed_when_it_is_put_in_and_the_highest_index_wins_once(make
     wait_says(node, "app", "v8")
 
 
+def test_stick_wakes_up_an_agent_that_is_idle(make_empty, make_stick, key):
+    """Nothing else wakes it up: its next request is due in a day."""
+    stick = make_stick()
+    index = Index(stick.directory, key)
+    index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)])
+    node = make_empty(f"file://{stick.place}/index.json", interval="24h")
+    wait_failed(node, "No such file or directory")
+    world.wait_settled(node.agent.pid, 3)
+    stick.plug()
+    # A request to the agent would wake it up.
+    wait(lambda: world.cgroup_pids(f"{node.cgroup_root}/kubepods"), "the pod runs")
+    wait_says(node, "app", "one")
+    stick.pull()
+
+
 def test_stick_that_is_pulled_out_while_it_is_read_is_continued(make_empty, make_stick, key):
     stick = make_stick()
     index, big = Index(stick.directory, key), Runnable({"version": b"big\n", "big": random.Random(9).randbytes(3_000_000)})

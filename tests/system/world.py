@@ -116,6 +116,19 @@ def cpu_ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
+def wait_settled(pid, seconds=0.5):
+    """Waits until a process has slept for so long; returns its number of voluntary switches."""
+    seen = []
+
+    def is_idle():
+        seen.append((time.monotonic(), int(status(pid, "voluntary_ctxt_switches"))))
+        start = min(at for at, switches in seen if switches == seen[-1][1])
+        return seen[-1][0] - start > seconds
+
+    wait(is_idle, "it sleeps")
+    return seen[-1][1]
+
+
 def descriptors(pid):
     """The open descriptors of a process, and their targets."""
     found = {}
