@@ -75,7 +75,7 @@ static int64_t container_own_cpu_limit(const Container *container) {
 /* A pod-level request beyond the sum of its containers' is divided among the main containers and
  * sidecars. */
 static int64_t memory_share(const PodSpec *spec) {
-        int64_t rest = spec->resources.requests.memory.value -
+        int64_t rest = pod_level_resources(spec)->requests.memory.value -
                        pod_aggregate_amount(spec, container_memory_request);
         const Container *container;
         int64_t n = 0;
@@ -158,11 +158,11 @@ char *pod_slice_name(QosClass qos, const char *uid) {
 }
 
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
-        if (quantity_is_set(&spec->resources.requests.cpu))
-                return add_amounts_saturating(spec->resources.requests.cpu.milli,
-                                              spec->overhead.cpu.milli);
+        if (quantity_is_set(&pod_level_resources(spec)->requests.cpu))
+                return add_amounts_saturating(pod_level_resources(spec)->requests.cpu.milli,
+                                              pod_overhead(spec)->cpu.milli);
         return add_amounts_saturating(pod_aggregate_amount(spec, container_cpu_request),
-                                      spec->overhead.cpu.milli);
+                                      pod_overhead(spec)->cpu.milli);
 }
 
 /* The sum of the limits of containers that run together, or 0 if one is unlimited. */
@@ -176,17 +176,17 @@ static int64_t aggregate_limits(const PodSpec *spec, container_amount_t limit) {
 }
 
 static int64_t pod_milli_cpu_limit(const PodSpec *spec) {
-        int64_t own = spec->resources.limits.cpu.milli;
+        int64_t own = pod_level_resources(spec)->limits.cpu.milli;
         int64_t limit = own > 0 ? own : aggregate_limits(spec, container_own_cpu_limit);
 
-        return limit > 0 ? add_amounts_saturating(limit, spec->overhead.cpu.milli) : 0;
+        return limit > 0 ? add_amounts_saturating(limit, pod_overhead(spec)->cpu.milli) : 0;
 }
 
 int64_t pod_memory_limit(const PodSpec *spec) {
-        int64_t own = spec->resources.limits.memory.value;
+        int64_t own = pod_level_resources(spec)->limits.memory.value;
         int64_t limit = own > 0 ? own : aggregate_limits(spec, container_own_memory_limit);
 
-        return limit > 0 ? add_amounts_saturating(limit, spec->overhead.memory.value) : 0;
+        return limit > 0 ? add_amounts_saturating(limit, pod_overhead(spec)->memory.value) : 0;
 }
 
 static void set_cgroup_value(CgroupValue *value, const char *controller, const char *file,

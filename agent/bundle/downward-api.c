@@ -120,7 +120,7 @@ static int64_t divide_up_by_divisor(int64_t value, int64_t divisor) {
 
 /* A container without a limit may use as much as the pod, or as all pods together. */
 static int64_t limit_of_pod_or_node(const BundleConfig *config, const Pod *pod, ResourceType type) {
-        const ResourceList *limits = &pod->spec.resources.limits;
+        const ResourceList *limits = &pod_level_resources(&pod->spec)->limits;
 
         switch (type) {
         case RESOURCE_CPU:

@@ -85,8 +85,9 @@ static int64_t find_huge_pages_limit(const PodSpec *spec, const Container *conta
                                      ResourceType type) {
         const Quantity *own = resource_quantity(&container->resources.limits, type);
 
-        return quantity_is_set(own) ? own->value
-                                    : resource_quantity(&spec->resources.limits, type)->value;
+        return quantity_is_set(own)
+                       ? own->value
+                       : resource_quantity(&pod_level_resources(spec)->limits, type)->value;
 }
 
 json_t *huge_pages_limits(const PodSpec *spec, const Container *container, unsigned mask) {

@@ -47,9 +47,9 @@ static int64_t resource_amount(const Quantity *quantity, const PodResource *reso
 }
 
 static int set_default_pod_resource(PodSpec *spec, const PodResource *resource) {
-        const Quantity *limit = quantity_in(&spec->resources.limits, resource);
+        const Quantity *limit = quantity_in(&spec->resources->limits, resource);
         Quantity *request =
-                (Quantity *) (void *) ((char *) &spec->resources.requests + resource->offset);
+                (Quantity *) (void *) ((char *) &spec->resources->requests + resource->offset);
         int64_t sum = pod_aggregate_amount(spec, resource->request);
         char text[32];
 
@@ -64,9 +64,9 @@ static int set_default_pod_resource(PodSpec *spec, const PodResource *resource) 
 }
 
 static int set_default_huge_pages_request(PodSpec *spec, ResourceType type) {
-        const Quantity *limit = resource_quantity(&spec->resources.limits, type);
+        const Quantity *limit = resource_quantity(&spec->resources->limits, type);
         Quantity *request =
-                (Quantity *) (uintptr_t) resource_quantity(&spec->resources.requests, type);
+                (Quantity *) (uintptr_t) resource_quantity(&spec->resources->requests, type);
 
         return quantity_is_set(limit) && !quantity_is_set(request)
                        ? quantity_parse(limit->text, request, NULL)
@@ -76,9 +76,10 @@ static int set_default_huge_pages_request(PodSpec *spec, ResourceType type) {
 int pod_set_default_resources(PodSpec *spec) {
         int r = 0;
 
+        pod_drop_empty_resources(spec);
         for (size_t i = 0; r >= 0 && i < N_ELEMENTS(resources) && pod_has_resources(spec); i++)
                 r = set_default_pod_resource(spec, &resources[i]);
-        for (ResourceType type = 0; r >= 0 && type < N_RESOURCE_TYPES; type++)
+        for (ResourceType type = 0; r >= 0 && type < N_RESOURCE_TYPES && spec->resources; type++)
                 if (resource_infos[type].page_size > 0)
                         r = set_default_huge_pages_request(spec, type);
         return r;
@@ -89,7 +90,7 @@ int pod_set_default_resources(PodSpec *spec) {
  */
 static int check_container_resources(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
-        const Quantity *limit = quantity_in(&spec->resources.limits, resource);
+        const Quantity *limit = quantity_in(&pod_level_resources(spec)->limits, resource);
         char text[128];
 
         for (size_t i = spec->init_containers.n;
@@ -110,8 +111,8 @@ static int check_container_resources(const Rules *rules, const PodResource *reso
 
 static int check_pod_resource(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
-        const Quantity *limit = quantity_in(&spec->resources.limits, resource);
-        const Quantity *request = quantity_in(&spec->resources.requests, resource);
+        const Quantity *limit = quantity_in(&pod_level_resources(spec)->limits, resource);
+        const Quantity *request = quantity_in(&pod_level_resources(spec)->requests, resource);
         char text[128];
         int r;
 

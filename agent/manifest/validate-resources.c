@@ -137,10 +137,11 @@ int check_container_storage(const Rules *rules, const ContainerAt *at) {
 /* The sum over all containers must not be less than their own requests. */
 static int check_pod_huge_pages(const Rules *rules, ResourceType type) {
         PodSpec without = rules->pod->spec; /* borrowed; a copy without its own limits */
-        const Quantity *limit = resource_quantity(&rules->pod->spec.resources.limits, type);
-        int r = check_huge_pages(rules, &rules->pod->spec.resources, type, "spec");
+        const Quantity *limit =
+                resource_quantity(&pod_level_resources(&rules->pod->spec)->limits, type);
+        int r = check_huge_pages(rules, pod_level_resources(&rules->pod->spec), type, "spec");
 
-        without.resources = (ResourceRequirements){ 0 };
+        without.resources = NULL;
         if (r < 0 || !quantity_is_set(limit) ||
             resource_sum_of_limits(&without, type) <= limit->value)
                 return r;
@@ -149,13 +150,13 @@ static int check_pod_huge_pages(const Rules *rules, ResourceType type) {
 }
 
 int check_pod_storage(const Rules *rules) {
-        const ResourceRequirements *resources = &rules->pod->spec.resources;
+        const ResourceRequirements *resources = pod_level_resources(&rules->pod->spec);
         int none = check_no_devices(rules, &resources->limits, "spec.resources.limits");
 
         if (none >= 0)
                 none = check_no_devices(rules, &resources->requests, "spec.resources.requests");
         if (none >= 0)
-                none = check_no_devices(rules, &rules->pod->spec.overhead, "spec.overhead");
+                none = check_no_devices(rules, pod_overhead(&rules->pod->spec), "spec.overhead");
         if (none < 0)
                 return none;
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {

@@ -138,7 +138,7 @@ static int check_priority(const Rules *rules) {
 }
 
 static int check_overhead(const Rules *rules) {
-        const ResourceList *overhead = &rules->pod->spec.overhead;
+        const ResourceList *overhead = pod_overhead(&rules->pod->spec);
 
         if (overhead->cpu.milli < 0 || overhead->memory.milli < 0)
                 return rules_refuse(rules, "must not be negative", "spec.overhead");

@@ -77,13 +77,13 @@ int64_t pod_aggregate_amount(const PodSpec *spec, container_amount_t amount) {
 int64_t container_milli_cpu_limit(const PodSpec *spec, const Container *container) {
         int64_t own = container->resources.limits.cpu.milli;
 
-        return own > 0 ? own : spec->resources.limits.cpu.milli;
+        return own > 0 ? own : pod_level_resources(spec)->limits.cpu.milli;
 }
 
 int64_t container_memory_limit(const PodSpec *spec, const Container *container) {
         int64_t own = container->resources.limits.memory.value;
 
-        return own > 0 ? own : spec->resources.limits.memory.value;
+        return own > 0 ? own : pod_level_resources(spec)->limits.memory.value;
 }
 
 int64_t container_milli_cpu_request(const PodSpec *spec, const Container *container) {

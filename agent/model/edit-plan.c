@@ -346,6 +346,17 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
         return effect;
 }
 
+/* The object in a field to descend into. Among these only the pod's resources may be absent. */
+static const void *object_or_none(const Field *field, const void *object) {
+        static const ResourceRequirements none = { 0 };
+        const void *at = field_at_const(field, object), *optional;
+
+        if (field->type != FIELD_OPTIONAL)
+                return at;
+        memcpy(&optional, at, sizeof(optional));
+        return optional ? optional : &none;
+}
+
 static int compare_field(const EditWalk *walk, const EditPosition *position, const Schema *schema,
                          const Field *field, const void *a, const void *b) {
         const EditRule *rule = find_edit_rule(schema, field->key);
@@ -364,8 +375,8 @@ static int compare_field(const EditWalk *walk, const EditPosition *position, con
                 /* A pod's metadata and spec have separate defaults, which their parts inherit. */
                 if (streq(schema->name, "Pod"))
                         below.default_effect = rule->effect;
-                return compare_objects(walk, &below, field->schema, field_at_const(field, a),
-                                       field_at_const(field, b));
+                return compare_objects(walk, &below, field->schema, object_or_none(field, a),
+                                       object_or_none(field, b));
         case EDIT_RULE_BY_NAME:
         case EDIT_RULE_IN_ORDER:
                 return compare_list_by_name(walk, rule, path, field, a, b);
@@ -488,8 +499,9 @@ int edit_inherit_class_values(const Pod *running, Pod *desired) {
             streq_ptr(to->priority_class_name, from->priority_class_name))
                 to->priority = from->priority;
         if (to->runtime_class_name && streq_ptr(to->runtime_class_name, from->runtime_class_name) &&
-            !quantity_is_set(&to->overhead.cpu) && !quantity_is_set(&to->overhead.memory))
-                return schema_copy(&resource_list_schema, &to->overhead, &from->overhead);
+            from->overhead && !quantity_is_set(&pod_overhead(to)->cpu) &&
+            !quantity_is_set(&pod_overhead(to)->memory))
+                return pod_set_overhead(to, from->overhead);
         return 0;
 }
 

@@ -161,6 +161,49 @@ bool pod_has_own_users(const PodSpec *spec) {
         return spec->host_users.is_set && !spec->host_users.value;
 }
 
+const ResourceRequirements *pod_level_resources(const PodSpec *spec) {
+        static const ResourceRequirements none = { 0 };
+
+        return spec->resources ? spec->resources : &none;
+}
+
+const ResourceList *pod_overhead(const PodSpec *spec) {
+        static const ResourceList none = { 0 };
+
+        return spec->overhead ? spec->overhead : &none;
+}
+
+static void *drop_if_empty(const Schema *schema, void *object, const void *none) {
+        if (!object || !schema_equal(schema, object, none))
+                return object;
+        schema_done(schema, object);
+        free(object);
+        return NULL;
+}
+
+void pod_drop_empty_resources(PodSpec *spec) {
+        static const ResourceRequirements none = { 0 };
+
+        spec->resources = drop_if_empty(&resource_requirements_schema, spec->resources, &none);
+        spec->overhead = drop_if_empty(&resource_list_schema, spec->overhead, &none.limits);
+}
+
+int pod_set_overhead(PodSpec *spec, const ResourceList *overhead) {
+        ResourceList *copy = calloc(1, sizeof(*copy));
+        int r = copy ? schema_copy(&resource_list_schema, copy, overhead) : -ENOMEM;
+
+        if (r < 0) {
+                free(copy);
+                return r;
+        }
+        if (spec->overhead)
+                schema_done(&resource_list_schema, spec->overhead);
+        free(spec->overhead);
+        spec->overhead = copy;
+        pod_drop_empty_resources(spec);
+        return 0;
+}
+
 size_t volume_count_sources(const Volume *volume) {
         size_t n = 0;
 

@@ -491,10 +491,10 @@ typedef struct PodSpec {
         OptionalBool host_users; /* absent: true */
         PodSecurityContext security_context;
         char *priority_class_name;
-        OptionalInt priority;           /* defaulted from the priority class */
-        ResourceRequirements resources; /* for all containers together */
+        OptionalInt priority;            /* defaulted from the priority class */
+        ResourceRequirements *resources; /* for all containers together; NULL: none */
         char *runtime_class_name;
-        ResourceList overhead; /* overhead of the sandbox, from its runtime class */
+        ResourceList *overhead; /* of the sandbox, from its runtime class; NULL: none */
         LIST_OF(ReadinessGate) readiness_gates;
         bool has_resource_claims; /* resource claims: only in pods of an API server */
         char *hostname_override;  /* NULL or "": none */
@@ -541,6 +541,17 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 
 /* Whether the pod has its own user namespace: hostUsers is false. */
 bool pod_has_own_users(const PodSpec *spec);
+
+/* The resources for all containers together, and the overhead of the sandbox. Never NULL: without
+ * any, they are empty. */
+const ResourceRequirements *pod_level_resources(const PodSpec *spec);
+const ResourceList *pod_overhead(const PodSpec *spec);
+
+/* Replaces the overhead by a copy; an empty one becomes NULL. 0 or -ENOMEM. */
+int pod_set_overhead(PodSpec *spec, const ResourceList *overhead);
+
+/* Frees resources and an overhead without any quantity: they count as absent. */
+void pod_drop_empty_resources(PodSpec *spec);
 
 /* The kubelet's config source of the pod: "file"; "http" if it was fetched; or "api" for a pod that
  * an API server has bound to this node. Pods that this node creates for DaemonSets of an API server

@@ -29,10 +29,12 @@ static bool has_requests_equal_to_limits(const ResourceRequirements *resources) 
 }
 
 bool pod_has_resources(const PodSpec *spec) {
-        return quantity_is_set(&spec->resources.limits.cpu) ||
-               quantity_is_set(&spec->resources.limits.memory) ||
-               quantity_is_set(&spec->resources.requests.cpu) ||
-               quantity_is_set(&spec->resources.requests.memory);
+        const ResourceRequirements *resources = pod_level_resources(spec);
+
+        return quantity_is_set(&resources->limits.cpu) ||
+               quantity_is_set(&resources->limits.memory) ||
+               quantity_is_set(&resources->requests.cpu) ||
+               quantity_is_set(&resources->requests.memory);
 }
 
 QosClass pod_qos_class(const PodSpec *spec) {
@@ -47,8 +49,8 @@ QosClass pod_qos_class(const PodSpec *spec) {
                         all_guaranteed && has_requests_equal_to_limits(&container->resources);
         }
         if (pod_has_resources(spec)) {
-                any = has_cpu_or_memory(&spec->resources);
-                all_guaranteed = has_requests_equal_to_limits(&spec->resources);
+                any = has_cpu_or_memory(pod_level_resources(spec));
+                all_guaranteed = has_requests_equal_to_limits(pod_level_resources(spec));
         }
         if (!any)
                 return QOS_BEST_EFFORT;

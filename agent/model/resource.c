@@ -52,7 +52,7 @@ bool pod_has_extended_resources(const PodSpec *spec) {
 static bool requests_huge_pages(const PodSpec *spec, ResourceType type) {
         const Container *container;
 
-        if (quantity_is_set(resource_quantity(&spec->resources.limits, type)))
+        if (quantity_is_set(resource_quantity(&pod_level_resources(spec)->limits, type)))
                 return true;
         pod_foreach_container(container, spec)
                 if (quantity_is_set(resource_quantity(&container->resources.limits, type)))
@@ -92,7 +92,7 @@ int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type) {
 
         /* Only huge pages, among these, can be limited for all containers together. */
         if (resource_infos[type].page_size > 0 &&
-            quantity_is_set(resource_quantity(&spec->resources.limits, type)))
-                return resource_quantity(&spec->resources.limits, type)->value;
+            quantity_is_set(resource_quantity(&pod_level_resources(spec)->limits, type)))
+                return resource_quantity(&pod_level_resources(spec)->limits, type)->value;
         return limits[type] ? pod_aggregate_amount(spec, limits[type]) : -1;
 }

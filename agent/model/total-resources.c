@@ -48,9 +48,9 @@ static int64_t total_without_overhead(const PodSpec *spec, const ResourceList *o
 }
 
 int64_t pod_total_request(const PodSpec *spec, ResourceType type) {
-        int64_t total = total_without_overhead(spec, &spec->resources.requests, type,
+        int64_t total = total_without_overhead(spec, &pod_level_resources(spec)->requests, type,
                                                amounts[type].request);
-        int64_t overhead = amount_of(resource_quantity(&spec->overhead, type), type);
+        int64_t overhead = amount_of(resource_quantity(pod_overhead(spec), type), type);
 
         return overhead < 0 ? total : MAX(total, 0) + overhead;
 }
@@ -58,9 +58,9 @@ int64_t pod_total_request(const PodSpec *spec, ResourceType type) {
 /* Likewise for the sum of all limits (PodLimits). A resource without a limit before the overhead is
  * added has none afterwards. */
 static int64_t pod_total_limit(const PodSpec *spec, ResourceType type) {
-        int64_t total =
-                total_without_overhead(spec, &spec->resources.limits, type, amounts[type].limit);
-        int64_t overhead = amount_of(resource_quantity(&spec->overhead, type), type);
+        int64_t total = total_without_overhead(spec, &pod_level_resources(spec)->limits, type,
+                                               amounts[type].limit);
+        int64_t overhead = amount_of(resource_quantity(pod_overhead(spec), type), type);
 
         return overhead < 0 || total <= 0 ? total : total + overhead;
 }

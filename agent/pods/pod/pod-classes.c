@@ -57,7 +57,9 @@ static void find_pod_priority(const ObjectLookup *lookup, const PodSpec *running
 }
 
 static bool has_pod_overhead(const PodSpec *spec) {
-        return quantity_is_set(&spec->overhead.cpu) || quantity_is_set(&spec->overhead.memory);
+        const ResourceList *overhead = pod_overhead(spec);
+
+        return quantity_is_set(&overhead->cpu) || quantity_is_set(&overhead->memory);
 }
 
 static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running, const Pod *pod,
@@ -72,7 +74,7 @@ static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running
         if (class)
                 values->overhead = &class->runtime.overhead.pod_fixed;
         else if (running && streq_ptr(running->runtime_class_name, spec->runtime_class_name))
-                values->overhead = &running->overhead;
+                values->overhead = running->overhead;
 }
 
 static PodClassValues find_class_values(const ObjectLookup *lookup, const Pod *running,
@@ -99,10 +101,7 @@ int resolve_pod_classes(const ObjectLookup *lookup, const Pod *running, Pod *pod
                 if (!pod->spec.priority_class_name)
                         return -ENOMEM;
         }
-        if (!values.overhead)
-                return 0;
-        schema_done(&resource_list_schema, &pod->spec.overhead);
-        return schema_copy(&resource_list_schema, &pod->spec.overhead, values.overhead);
+        return values.overhead ? pod_set_overhead(&pod->spec, values.overhead) : 0;
 }
 
 bool borrow_class_values(const ObjectLookup *lookup, const Pod *running, const Pod *pod, Pod *ret) {
@@ -114,7 +113,7 @@ bool borrow_class_values(const ObjectLookup *lookup, const Pod *running, const P
         if (values.priority_class_name)
                 ret->spec.priority_class_name = (char *) (uintptr_t) values.priority_class_name;
         if (values.overhead)
-                ret->spec.overhead = *values.overhead;
+                ret->spec.overhead = (ResourceList *) (uintptr_t) values.overhead;
         return values.priority.is_set || values.priority_class_name || values.overhead;
 }
 
@@ -148,7 +147,7 @@ static int check_pod_runtime_class(const ObjectLookup *lookup, const OciRuntimes
                                   class->runtime.handler, name);
         /* An API server has set it according to the class at that time. */
         if (!pod_is_of_api(pod) && has_pod_overhead(spec) &&
-            !schema_equal(&resource_list_schema, &spec->overhead,
+            !schema_equal(&resource_list_schema, spec->overhead,
                           &class->runtime.overhead.pod_fixed))
                 return error_setf(reterr, EINVAL,
                                   "the pod's overhead does not match that of RuntimeClass \"%s\"",

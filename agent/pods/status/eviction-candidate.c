@@ -51,13 +51,14 @@ int describe_eviction_candidate(const PodInstance *pod, const PodContainers *con
                                 EvictionCandidate *ret) {
         const BundleConfig *config = pod->context->bundle;
         const PodSpec *spec = &pod->pod->spec;
+        const Quantity *request = &pod_level_resources(spec)->requests.memory;
 
         *ret = (EvictionCandidate){
                 .uid = strdup(pod->pod->metadata.uid),
                 .priority = spec->priority.value,
                 .cgroup = cgroup_of_pod(config, pod_qos_class(spec), pod->pod->metadata.uid),
-                .memory_request = quantity_is_set(&spec->resources.requests.memory)
-                                          ? spec->resources.requests.memory.value
+                .memory_request = quantity_is_set(request)
+                                          ? request->value
                                           : pod_aggregate_amount(spec, memory_request_of),
                 .storage_request = pod_aggregate_amount(spec, storage_request_of),
                 .containers = calloc(containers->n + 1, sizeof(EvictionContainer)),

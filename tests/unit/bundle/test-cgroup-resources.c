@@ -150,14 +150,16 @@ TEST(pod_level_resources_override_the_sum_of_the_containers)
         static const int64_t none[2] = { 0, 0 }, request[2] = { 0, 64 * MIB };
         Container containers[2];
         PodSpec spec = make_spec(containers, none, none, 2);
+        ResourceRequirements resources = { 0 };
         CgroupValue values[CGROUP_VALUES_MAX];
 
         EXPECT_EQ(pod_qos_class(&spec), QOS_BEST_EFFORT);
-        spec.resources.limits = (ResourceList){
+        resources.limits = (ResourceList){
                 .cpu = { text, 2, 2000 },
                 .memory = { text, INT64_C(1) << 30, (INT64_C(1) << 30) * 1000 },
         };
-        spec.resources.requests = spec.resources.limits;
+        resources.requests = resources.limits;
+        spec.resources = &resources;
         EXPECT_EQ(pod_qos_class(&spec), QOS_GUARANTEED);
         EXPECT_EQ(pod_milli_cpu_request(&spec), 2000);
         EXPECT_EQ(container_milli_cpu_limit(&spec, &containers[0]), 2000);
@@ -166,12 +168,14 @@ TEST(pod_level_resources_override_the_sum_of_the_containers)
         EXPECT_EQ(pod_cgroup_values(&spec, 2, -1, values), 3);
         EXPECT_STREQ(values[1].value, "200000 100000");
         EXPECT_STREQ(values[2].value, "1073741824");
-        spec.resources.requests.cpu = (Quantity){ text, 1, 500 };
+        resources.requests.cpu = (Quantity){ text, 1, 500 };
         EXPECT_EQ(pod_qos_class(&spec), QOS_BURSTABLE);
         /* 1 GiB of 8 is split between two containers: 512 MiB is a sixteenth. */
         EXPECT_EQ(oom_score_adj(&spec, &containers[0], INT64_C(8) << 30), 1000 - 62);
         spec = make_spec(containers, request, none, 2);
-        spec.resources.requests.memory = (Quantity){ text, 128 * MIB, INT64_C(128) * MIB * 1000 };
+        resources = (ResourceRequirements){ 0 };
+        resources.requests.memory = (Quantity){ text, 128 * MIB, INT64_C(128) * MIB * 1000 };
+        spec.resources = &resources;
         /* The pod requests 64 MiB more than the second container: each container gets 32 MiB of
          * it. */
         EXPECT_EQ(oom_score_adj(&spec, &containers[0], INT64_C(1) << 30), 1000 - 31);

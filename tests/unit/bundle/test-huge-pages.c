@@ -80,8 +80,8 @@ TEST(every_huge_page_size_is_limited_and_unrequested_ones_to_zero)
 TEST(limit_of_the_pod_counts_for_its_group_and_for_containers_without_one)
 {
         Container plain[] = { { .name = (char[]){ "c" } } };
-        const PodSpec whole = { .containers = { plain, 1 },
-                                .resources.limits.huge_pages_2mi = QUANTITY(8388608) };
+        ResourceRequirements resources = { .limits.huge_pages_2mi = QUANTITY(8388608) };
+        const PodSpec whole = { .containers = { plain, 1 }, .resources = &resources };
         const unsigned mask = HUGE_PAGES_BIT(RESOURCE_HUGE_PAGES_2MI);
         CgroupValue values[N_RESOURCE_TYPES];
         json_t *limits = huge_pages_limits(&whole, &plain[0], mask);

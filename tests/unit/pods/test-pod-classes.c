@@ -84,10 +84,10 @@ TEST(a_removed_class_does_not_change_running_pods)
 
         REQUIRE(pod_copy(running, &again) == 0);
         EXPECT_EQ(resolve_pod_classes(&with, NULL, running), 0);
-        EXPECT_EQ(running->spec.overhead.cpu.milli, 250);
+        EXPECT_EQ(running->spec.overhead->cpu.milli, 250);
         EXPECT_EQ(resolve_pod_classes(&without, running, again), 0);
         EXPECT_EQ(again->spec.priority.value, 1000);
-        EXPECT_EQ(again->spec.overhead.cpu.milli, 250);
+        EXPECT_EQ(again->spec.overhead->cpu.milli, 250);
         EXPECT(pod_spec_equal(&running->spec, &again->spec));
         manifest_objects_done(&before);
         manifest_objects_done(&objects);
