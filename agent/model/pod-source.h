@@ -45,11 +45,10 @@ int pod_set_source(Pod *pod, const PodSource *source);
 /* Whether it has a manifest: a file, fetched or not. */
 bool pod_source_is_manifest(const PodSource *source);
 
-/* Whether a pod of 'a' may take a name, a host port or a device from a pod of 'b'
- * if both need it. A file of
- * the manifest directory belongs to the machine's administrator, fetched manifests belong to those
- * whom the administrator has named in the configuration, and everything else to the API server,
- * whose users the administrator does not know. Orphans rank like the API server. */
+/* Whether a pod of 'a' may take a name, a host port or a device from a pod of 'b' if both need it.
+ * A file of the manifest directory belongs to the machine's administrator, fetched manifests belong
+ * to those whom the administrator has named in the configuration, and everything else to the API
+ * server, whose users the administrator does not know. Orphans rank like the API server. */
 bool pod_source_outranks(const PodSource *a, const PodSource *b);
 
 /* 0 or -ENOMEM; the caller ends the copy with pod_source_done(). */

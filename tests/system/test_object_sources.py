@@ -14,7 +14,7 @@ from manifest_server import ManifestServer
 from test_apiserver_daemonsets import daemonset, may_place, wait_pod_of
 from test_apiserver_objects import inside
 from test_ephemeral import add_ephemeral, ephemeral, post
-from test_squatters import source_of, squat
+from test_squatters import DEVICES, source_of, squat, with_device, with_port
 from world import wait
 
 SOURCES = ("file", "url", "index", "api")
@@ -322,6 +322,38 @@ def test_one_object_is_shared_by_a_setting_for_it(sources, come, go):
     assert {slug for slug, ways in found.items() if ways == ALL_WAYS} == {f"{kind}-{one}" for kind in ("configmap", "secret")
                                                                          for one in (f"of-{go}", "same")}
     assert inside(node, f"reader-{go}", "/v/secret-same/word") == come
+
+
+OUTRANKED = {"file": {"url", "index", "api"}, "url": {"api"}, "index": {"api"}, "api": set()}
+
+
+def own_name(source, name):
+    """The name that the pod has in the end: the node's name is appended to that of a static pod."""
+    return f"{name}-{NODE_NAME}" if source != "api" else name
+
+
+@pytest.mark.parametrize("holder, comer", [(a, b) for a in SOURCES for b in SOURCES if a != b])
+def test_port_and_device_go_to_the_source_of_higher_trust(sources, holder, comer):
+    node = sources.make_node(devices=DEVICES)
+    port = world.free_port()
+    held = {f"port-of-{holder}": with_port(port), f"device-of-{holder}": with_device()}
+    for name, container in held.items():
+        sources.run(holder, name, container)
+    node.start()
+    for name in held:
+        node.wait_running(own_name(holder, name))
+    pids = [node.init(own_name(holder, name)) for name in held]
+    wanted = {f"port-of-{comer}": with_port(port), f"device-of-{comer}": with_device()}
+    for name, container in wanted.items():
+        sources.run(comer, name, container)
+    if holder in OUTRANKED[comer]:
+        for name in wanted:
+            node.wait_running(own_name(comer, name))
+        assert not any(map(world.is_alive, pids))
+        return
+    for name, reason in zip(wanted, ("NodePorts", "UnexpectedAdmissionError")):
+        node.wait_pod(own_name(comer, name), lambda pod, reason=reason: pod["status"].get("reason") == reason, f"is refused: {reason}")
+    assert all(map(world.is_alive, pids))
 
 
 def test_a_pod_that_moves_to_another_source_sees_its_objects(sources):
