@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each is represented by a letter. */
+/* Each flag is represented by a letter. */
 enum {
         CHECKPOINT_POST_STARTED = 'p',
         CHECKPOINT_STARTED = 's',
@@ -19,7 +19,7 @@ enum {
         CHECKPOINT_KILLED = 'k',
 };
 
-/* Adds the blank before it, too; adds nothing if the user is unknown or does not fit. */
+/* Adds the user with the blank before it, or nothing if the user is unknown or does not fit. */
 static void append_user(const ContainerUser *user, char text[ATTEMPT_CHECKPOINT_MAX]) {
         size_t start = strlen(text), n = start;
 

@@ -19,8 +19,8 @@ typedef struct AttemptCheckpoint {
         bool has_post_started;    /* the postStart hook has ended */
         bool has_started;         /* the startup probe has passed */
         bool is_ready;            /* the readiness probe has passed */
-        bool is_killed;           /* killed because of a failed probe or hook: its end counts as a
-                                   * failure */
+        bool is_killed;           /* killed because of a failed probe or hook, so its end counts as
+                                   * a failure */
         ContainerUser user;
 } AttemptCheckpoint;
 

@@ -74,7 +74,8 @@ int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInst
         return attempt->user.is_known ? container_user_copy(&attempt->user, &ret->user) : 0;
 }
 
-/* The image of the attempt that the image ID belongs to: an edit may name another image. */
+/* The image of the attempt to which the image ID belongs; an edit may since have named another
+ * image. */
 int container_attempt_fill_image(const ContainerAttempt *attempt,
                                  const ContainerInstance *container, ContainerStatus *ret) {
         ret->image = strdup(attempt->image_name ? attempt->image_name : container->spec->image);
@@ -112,7 +113,8 @@ static void recover_known_end(ContainerAttempt *attempt, const ContainerInstance
 }
 
 /* The names of the logs contain the restart count, which no shim knows. After a power cut the logs
- * may be missing, or they are in memory; how a container ended is on disk. */
+ * may be missing, because they were not yet written or are kept in memory; the checkpoint of how a
+ * container ended is on disk. */
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated) {
         const PodInstance *pod = container->pod;

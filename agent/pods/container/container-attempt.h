@@ -26,7 +26,7 @@ int container_attempt_start(ContainerAttempt *attempt, const Container *spec, co
 void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint,
                                   unsigned number);
 
-/* Reads the user of an attempt whose bundle exists. */
+/* Reads the user of the attempt from its bundle, which must exist. */
 void container_attempt_load_user(ContainerAttempt *attempt, const ContainerInstance *container,
                                  unsigned number);
 
@@ -40,7 +40,7 @@ int container_attempt_fill_image(const ContainerAttempt *attempt,
                                  const ContainerInstance *container, ContainerStatus *ret);
 
 /* Adds the images whose layers are mounted for the container's process, if any. They may differ
- * from the spec, because a name may refer to another image by now. */
+ * from those in the spec, because a name may have come to refer to another image. */
 void container_attempt_list_images(const ContainerAttempt *attempt,
                                    const ContainerInstance *container, ImageSet *ret);
 
@@ -49,8 +49,8 @@ void container_attempt_list_images(const ContainerAttempt *attempt,
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated);
 
-/* How a container has ended, with the checkpoint of its attempt; messages are borrowed. False: it
- * has not ended. */
+/* Returns how a container ended, with the checkpoint of its attempt; messages are borrowed. False:
+ * it has not ended. */
 bool container_describe_end(const ContainerInstance *container, const char *checkpoint,
                             TerminatedContainer *ret);
 

@@ -37,7 +37,7 @@ static bool is_image_here(const ContainerImages *images, const char *reference) 
                image_store_find_digest(images->container->pod->context->images, reference);
 }
 
-/* The cause, including the Secrets with which the pull failed, too. */
+/* The cause, and the Secrets that could not be used for the pull that failed. */
 static char *explain_image_failure(const ContainerImages *images, int r, const Error *error,
                                    bool is_here) {
         const char *problems = is_here ? NULL : images->secret_problems;
@@ -47,8 +47,8 @@ static char *explain_image_failure(const ContainerImages *images, int r, const E
                            problems ? ")" : "");
 }
 
-/* The first failure in a series reports the error itself, the following ones the back-off, as in
- * the kubelet. Returns the reason. */
+/* As in the kubelet, the first failure in a series reports the error itself, and the following ones
+ * report the back-off. Returns the reason. */
 static const char *describe_image_failure(const ContainerImages *images, const char *reference,
                                           PullPolicy policy, int r, const Error *error,
                                           char **ret_message) {
@@ -287,7 +287,7 @@ static int request_volume_image(ContainerImages *images, size_t i, Error *reterr
         return r;
 }
 
-/* Stops at the first image that is not present; its result continues. */
+/* Stops at the first image that is not present; the arrival of its result continues the loop. */
 static void request_volume_images_from(ContainerImages *images, size_t from) {
         const ContainerInstance *c = images->container;
         const PodSpec *spec = &c->pod->pod->spec;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The images of one container: those that it mounts as volumes, one after another, then its own.
- * Pulls them with the pod's imagePullSecrets, reports failures with the kubelet's reasons
- * (ErrImagePull, ImagePullBackOff), and holds the images for as long as the attempt may run. */
+/* The images of one container. Pulls the images that the container mounts as volumes one after
+ * another, then its own, with the pod's imagePullSecrets, reports failures with the kubelet's
+ * reasons (ErrImagePull, ImagePullBackOff), and holds the images for as long as the attempt may
+ * run. */
 
 #include "agent/pods/container/container-instance.h"
 
@@ -26,7 +27,7 @@ typedef struct ContainerImages {
  * …_failed(). */
 void container_images_request(ContainerImages *images);
 
-/* Objects have changed: repeats the request if it waits for a Secret. */
+/* Objects have changed: repeats the request for an image if it waits for a Secret. */
 void container_images_on_objects_changed(ContainerImages *images);
 void container_images_cancel(ContainerImages *images);
 

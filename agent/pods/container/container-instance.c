@@ -68,8 +68,8 @@ static int refuse_lost_log(const ContainerInstance *c, Error *reterr) {
                           path, path);
 }
 
-/* --previous: the attempt of the status' lastState, which is the latest one while the container
- * waits to run again, and the one before it while it runs and after it has ended. */
+/* --previous: the attempt that is the lastState in the status. While the container waits to run
+ * again, this is the latest attempt; while it runs, and after it has ended, the one before that. */
 static int choose_previous_attempt(const ContainerInstance *c, unsigned *ret_attempt,
                                    Error *reterr) {
         if (container_machine_last_attempt(c->machine, ret_attempt) &&
@@ -80,7 +80,7 @@ static int choose_previous_attempt(const ContainerInstance *c, unsigned *ret_att
                           c->spec->name, c->pod->pod->metadata.name);
 }
 
-/* The kubelet's reasons that prevent a container from starting. */
+/* The kubelet's reasons for a container that cannot start. */
 static const char *describe_waiting(const ContainerInstance *c) {
         const char *reason = container_machine_waiting_reason(c->machine);
 
@@ -142,7 +142,8 @@ static int check_container_is_up(const ContainerInstance *c, Error *reterr) {
                           c->spec->name, c->pod->pod->metadata.name);
 }
 
-/* The session itself is between the client and the shim; the agent only finds the container. */
+/* The session itself connects the client and the shim directly; the agent only finds the container.
+ */
 int container_instance_open_session(const ContainerInstance *c, const SandboxSession *session,
                                     int socket_fd, Error *reterr) {
         SandboxSession with_id = *session;

@@ -24,8 +24,8 @@ void container_instance_print_id(const ContainerInstance *container, char id[CON
 /* Whether it is an ephemeral container, on which the pod does not depend. */
 bool container_instance_is_ephemeral(const ContainerInstance *container);
 
-/* Prints the ID of the target of an ephemeral container: of 'target', the pod's container 'name',
- * or NULL. 0; -ENOENT with a message if it is not running. */
+/* Prints the ID of the target of an ephemeral container. 'target' is the pod's container 'name', or
+ * NULL. 0; -ENOENT with a message if it is not running. */
 int container_instance_print_target_id(const ContainerInstance *target, const char *name,
                                        char id[CONTAINER_ID_SIZE], Error *reterr);
 

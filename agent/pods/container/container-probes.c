@@ -4,8 +4,8 @@
  * or when the container is killed for a failed probe.
  *
  * Each probe has a schedule of fixed points, which starts with the container and does not drift. A
- * probe that becomes due while the previous one is in progress follows at once; points that were
- * missed altogether are skipped. */
+ * probe that becomes due while its previous run is in progress starts as soon as that run ends;
+ * points that were missed altogether are skipped. */
 
 #include "agent/pods/container/container-probes.h"
 
@@ -35,7 +35,7 @@ enum {
         ERRORS_BEFORE_LOG = 3, /* the number of tries in the kubelet */
 };
 
-/* The present spec: a pod may be edited while it runs. */
+/* The current spec, because a pod may be edited while it runs. */
 static const Probe *probe_worker_spec(const ProbeWorker *p) {
         return container_probe(p->probes->container->spec, p->kind);
 }
@@ -128,8 +128,8 @@ static void set_container_started(ContainerProbes *probes) {
         const ContainerInstance *c = probes->container;
 
         probes->has_started = true;
-        probes->is_adopted = false; /* the other probes start now, instead of together with those of
-                                     * all pods */
+        probes->is_adopted = false; /* the other probes start now instead of at a shared point of
+                                     * the schedules */
         log_info("Container '%s/%s' has started", c->pod->description, c->spec->name);
         probes->callbacks->on_changed(probes->userdata);
         pod_instance_mark_dirty(c->pod);
@@ -221,7 +221,8 @@ static void on_probe_result(HandlerResult result, const char *message, void *use
         if (!probe_worker_spec(p))
                 return;
         if (result == HANDLER_ERROR)
-                report_probe_error(p, strna(copy)); /* no result: the container is unchanged */
+                report_probe_error(p, strna(copy)); /* without a result, the container does not
+                                                     * change */
         else {
                 p->n_errors = 0;
                 if (result == HANDLER_WARNING)
@@ -342,8 +343,8 @@ static void step_probe_worker(ContainerProbes *probes, ProbeKind kind) {
                 start_probe_worker(p);
 }
 
-/* An edit may have removed a probe whose success was awaited. The checkpoint records that, because
- * a later edit may add a probe again. */
+/* An edit may have removed a probe whose success was awaited. The checkpoint records that the probe
+ * has passed, because a later edit may add one again. */
 static void apply_removed_probes(ContainerProbes *probes) {
         const Container *spec = probes->container->spec;
         bool has_started = probes->has_started || !spec->startup_probe;
@@ -376,8 +377,8 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
                 ProbeWorker *p = probes->kinds[kind];
 
-                /* The next step starts it. A run in progress has its own copy of the handler.
-                 */
+                /* The next step starts the probe. A run in progress has its own copy of the
+                 * handler. */
                 if (p && p->is_running &&
                     !is_same_probe(container_probe(former, (ProbeKind) kind), probe_worker_spec(p)))
                         stop_probe_worker(p);

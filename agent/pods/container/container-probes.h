@@ -53,7 +53,8 @@ struct ContainerProbes {
 void container_probes_step(ContainerProbes *probes);
 
 /* A restarted agent found the attempt, with the results in its checkpoint. If the attempt is being
- * killed, the shim ends it in time: its failure is neither detected nor reported again. */
+ * killed, the shim ends it when its grace period is over, and the failure is neither detected nor
+ * reported again. */
 void container_probes_adopt(ContainerProbes *probes, const AttemptCheckpoint *checkpoint);
 
 /* The container's spec was 'former': a changed probe starts over, an unchanged one continues. */
@@ -62,12 +63,12 @@ void container_probes_on_spec_changed(ContainerProbes *probes, const Container *
 /* Stops all probes and forgets their results, and their counts. */
 void container_probes_done(ContainerProbes *probes);
 
-/* Whether the startup probe has passed, or there is none; the same for the readiness probe. For an
- * attempt that is not running yet, the initial values. */
+/* Whether the startup probe (the readiness probe) has passed, or does not exist. For an attempt
+ * that is not running yet, these are the initial values. */
 bool container_probes_have_started(const ContainerProbes *probes);
 bool container_probes_readiness_passed(const ContainerProbes *probes);
 
-/* Both conditions: the API's "ready" of a running container. */
+/* Whether both have passed, which is "ready" in the API for a running container. */
 bool container_probes_are_ready(const ContainerProbes *probes);
 
 /* Reports the counts of the results (metric prober_probe_total). */

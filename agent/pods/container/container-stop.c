@@ -12,8 +12,8 @@
 /* Minimum time between the stop signal and SIGKILL (kubelet: minimumGracePeriodInSeconds). */
 #define KILL_GRACE_MIN_USEC (2 * USEC_PER_SEC)
 
-/* Counted from now. A container that is stopped permanently has the rest of the pod's grace period;
- * a container that is only killed may have a separate one. */
+/* Counted from now. A container that is stopped permanently gets the rest of the pod's grace
+ * period; a container that is only killed may have its own. */
 static uint64_t container_remaining_grace_usec(const ContainerStopper *stopper,
                                                const ContainerStop *stop) {
         const Pod *pod = stopper->container->pod->pod;
@@ -41,7 +41,8 @@ void container_stopper_reset(ContainerStopper *stopper) {
         stopper->kill_grace = (OptionalInt){ 0 };
 }
 
-/* At the beginning of the stop, before the hook and the container's turn, as in the kubelet. */
+/* The kubelet also emits this event when the stop begins, before the hook and before the
+ * container's turn. */
 static void record_killing(ContainerStopper *stopper, const ContainerStop *stop) {
         const ContainerInstance *c = stopper->container;
 

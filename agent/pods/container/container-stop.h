@@ -29,9 +29,9 @@ void container_stopper_reset(ContainerStopper *stopper);
 /* Sends the stop signal, and SIGKILL at the end of the grace period. */
 void container_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
-/* The preStop hook starts now. Returns the time that it has: the grace period. The shim sends the
- * stop signal at its end, so that the container is stopped even if the agent is gone when the hook
- * ends. */
+/* The preStop hook starts now. Returns its time limit, which is the grace period. The shim sends
+ * the stop signal at its end, so that the container is stopped even if the agent is gone when the
+ * hook ends. */
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
 /* The container is already being stopped, and its remaining time is shortened to the pod's grace
@@ -41,7 +41,7 @@ uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const Containe
 void container_stop_shorten_grace(ContainerStopper *stopper, const ContainerStop *stop,
                                   bool is_signal_held);
 
-/* Kills the current attempt (a failed liveness or startup probe, a restart on request), with its
- * own grace period; unset: the pod's. False: it is already being stopped. 'why' is the termination
- * message if the container does not write one. */
+/* Kills the current attempt (because of a failed liveness or startup probe, or a restart on
+ * request), with the given grace period; unset: the pod's. False: it is already being stopped.
+ * 'why' is the termination message if the container does not write one. */
 bool container_stop_kill(ContainerStopper *stopper, const OptionalInt *grace, const char *why);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs postStart and preStop using probe/handler-run.h; the state machine gets the result. */
+/* Runs postStart and preStop with probe/handler-run.h, and passes the result to the state machine.
+ */
 
 #include "agent/pods/container/lifecycle-hooks.h"
 

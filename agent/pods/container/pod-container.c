@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of the state machine: executes its requests using bundles, the shim, images, hooks,
+/* The driver of the state machine: carries out its requests with bundles, the shim, images, hooks,
  * stops and timers, and passes on the shim's reports. */
 
 #include "agent/pods/container/pod-container.h"
@@ -62,7 +62,8 @@ static void print_container_checkpoint(const PodContainer *c, char text[ATTEMPT_
                         .image_id = c->last.image_id,
                         .generation = c->last.generation,
                         .has_post_started = container_machine_has_post_started(machine),
-                        /* Even without a probe: an edit may add one while the attempt runs. */
+                        /* Done even without a probe, because an edit may add one while the attempt
+                         * runs. */
                         .has_started = container_probes_have_started(&c->probes),
                         .is_ready = container_probes_readiness_passed(&c->probes),
                         .is_killed = container_machine_is_killed(machine),
@@ -148,8 +149,8 @@ static int check_pod_run_dir(const PodContainer *c, Error *reterr) {
         return error_setf(reterr, ENOENT, "%s does not exist any more", fstab);
 }
 
-/* PreStartContainer, if a plugin requires it, and the response of Allocate. The answer may come
- * later; the container is started then. */
+/* Calls PreStartContainer if a plugin requires it, and gets the response to Allocate. If the answer
+ * comes later, the container is started then. */
 static int prepare_devices(const PodContainer *c, DeviceEdits *ret, Error *reterr) {
         const PodInstance *pod = c->instance.pod;
         DeviceManager *devices = pod->context->devices;
@@ -320,8 +321,8 @@ static int driver_run_attempt(void *userdata, unsigned attempt, Error *reterr) {
         return r;
 }
 
-/* Removes an attempt's remains through the shim, and the logs of earlier attempts: its own log
- * stays for "logs --previous". */
+/* Removes an attempt's remains through the shim, and the logs of the attempts before it; its own
+ * log stays for "logs --previous". */
 static void driver_remove_attempt(void *userdata, unsigned attempt) {
         const PodContainer *c = userdata;
         const PodInstance *pod = c->instance.pod;
@@ -572,8 +573,8 @@ static void report_attempt_exited(PodContainer *c, unsigned attempt, const Conta
         ContainerExit with_message = *end;
 
         with_message.message = message;
-        /* If a container's pod terminates since this turn of the loop, the container is not
-         * restarted. */
+        /* A container whose pod has started to terminate in this turn of the loop is not restarted.
+ */
         if (c->callbacks->must_stop(c->userdata))
                 container_machine_disable_restart(c->instance.machine);
         container_machine_on_exited(c->instance.machine, attempt, &with_message);
@@ -676,7 +677,7 @@ static void adopt_container_attempt(PodContainer *c) {
         process_latest_replayed(c);
 }
 
-/* The connection broke and was restored: events and requests in between may be lost. */
+/* The connection broke and was restored: events and requests in between may have been lost. */
 static void reconcile_container_attempt(PodContainer *c) {
         ContainerMachine *machine = c->instance.machine;
         unsigned attempt = container_machine_attempt(machine);
@@ -847,7 +848,7 @@ static int fill_attempt_status(PodContainer *c, const PodContainerStatusInput *i
         return fill_container_resources(c, input, attempt, ret);
 }
 
-/* Not of init containers, as in the kubelet, but of sidecars. */
+/* As in the kubelet, sidecars count, but other init containers do not. */
 static int fill_device_status(const PodContainer *c, ContainerStatus *ret) {
         const PodInstance *pod = c->instance.pod;
         const Container *spec = c->instance.spec;

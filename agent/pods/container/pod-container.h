@@ -46,8 +46,8 @@ ContainerOrderEntry pod_container_order_entry(const PodContainer *container);
 /* Starts and stops probes. May be called at any time. */
 void pod_container_step(PodContainer *container);
 
-/* The machine waits to be started again in the same sandbox; except an ephemeral container that has
- * run. */
+/* Lets the machine wait to be started again in the same sandbox; does nothing for an ephemeral
+ * container that has run. */
 void pod_container_reset(PodContainer *container);
 
 /* The pod has a new sandbox, in which the container has not run. */
@@ -71,11 +71,12 @@ void pod_container_on_sandbox_lost(PodContainer *container, uint64_t now);
  * 'terminated'. */
 void pod_container_recover(PodContainer *container, const TerminatedContainers *terminated);
 
-/* How it has ended, for the checkpoint; its reason and messages are borrowed. False: it has not
- * ended. */
+/* Returns how the container ended, for the checkpoint; reason and messages are borrowed. False: it
+ * has not ended. */
 bool pod_container_describe_end(const PodContainer *container, TerminatedContainer *ret);
 
-/* If the attempt started before a restart of all containers, resets it once it has ended. */
+/* If the current attempt started before a restart of all containers, resets the container once that
+ * attempt has ended. */
 void pod_container_reset_old_generation(PodContainer *container, unsigned generation);
 unsigned pod_container_generation(const PodContainer *container);
 
@@ -87,7 +88,8 @@ void pod_container_on_objects_changed(PodContainer *container, bool sandbox_is_r
 
 /* ---- edits ---- */
 
-/* The pod was edited: 'spec' is the container's new spec. The effects of the edit plan follow. */
+/* The pod was edited: 'spec' is the container's new spec. Calls for the effects of the edit plan
+ * follow. */
 void pod_container_set_spec(PodContainer *container, const Container *spec);
 void pod_container_apply_edit(PodContainer *container, const EditPlan *plan);
 
@@ -96,7 +98,7 @@ bool pod_container_has_current_attempt(const PodContainer *container);
 
 /* Whether the running attempt was started with an older spec. */
 bool pod_container_is_outdated(const PodContainer *container);
-/* The same, or whether no attempt with its current spec has started yet. */
+/* Likewise, but also true if no attempt with the current spec has started yet. */
 bool pod_container_awaits_edit(const PodContainer *container);
 void pod_container_set_outdated(PodContainer *container, unsigned attempt);
 
@@ -114,7 +116,7 @@ typedef struct PodContainerStatusInput {
 int pod_container_status(PodContainer *container, const PodContainerStatusInput *input,
                          ContainerStatus *ret);
 
-/* Adds the images that its process uses. */
+/* Adds the images that the container's process uses. */
 void pod_container_list_images(const PodContainer *container, ImageSet *ret);
 
 /* Prints its state, timers and probes for `mainstay debug dump`; and one line about it as an entry

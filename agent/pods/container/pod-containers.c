@@ -55,7 +55,8 @@ static PodProgress pod_containers_progress(PodContainers *containers) {
         return pod_progress_of(containers->order, containers->n);
 }
 
-/* The longest delay of the containers that request a restart of all; false if there is none. */
+/* The longest delay of the containers that request a restart of all containers; false if none does.
+ */
 static bool find_restart_all_delay(const PodContainers *containers, uint64_t *ret_delay_usec) {
         uint64_t delay, longest = 0;
         bool found = false;
@@ -120,8 +121,8 @@ void pod_containers_on_new_sandbox(PodContainers *containers) {
 
 /* ---- restart of all containers ---- */
 
-/* An earlier back-off may not be over if a shutdown came in between: its timer must not affect this
- * one. */
+/* The timer of an earlier back-off that a shutdown interrupted may still be armed, and must not
+ * affect this one. */
 static void end_restart_all(PodContainers *containers) {
         containers->restart_all_timer =
                 sd_event_source_disable_unref(containers->restart_all_timer);
@@ -154,8 +155,8 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
                 containers->restart_all = RESTART_ALL_BACK_OFF;
 }
 
-/* A restarted agent repeats an attempt of an older generation; if containers stay completed, the
- * attempt is not older. */
+/* A restarted agent repeats attempts of an older generation, so the generation does not change if
+ * containers that had completed are to stay so. */
 static void reset_for_restart_all(PodContainers *containers, bool wants_restart_all) {
         bool resets_all = wants_restart_all || !containers->restarts_stopped_only;
 

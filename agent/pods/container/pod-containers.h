@@ -23,21 +23,21 @@ typedef struct PodContainers {
         void *userdata;       /* for the callbacks */
         PodContainer **items; /* indexed like pod_nth_container() */
         size_t n;
-        ContainerOrderEntry *order; /* of each container, as last observed */
+        ContainerOrderEntry *order; /* facts about each container, as last observed */
         RestartAllState restart_all;
-        bool restarts_stopped_only; /* RESTART_ALL_STOPPING does not restart those that had
+        bool restarts_stopped_only; /* RESTART_ALL_STOPPING does not restart containers that had
                                      * completed */
         unsigned generation;
         sd_event_source *restart_all_timer; /* the end of RESTART_ALL_BACK_OFF */
 } PodContainers;
 
-/* 0 or -ENOMEM; must be ended in both cases. */
+/* 0 or -ENOMEM; pod_containers_done() must be called in both cases. */
 int pod_containers_init(PodContainers *containers, const PodInstance *pod,
                         const PodContainerCallbacks *callbacks, void *userdata);
 void pod_containers_done(PodContainers *containers);
 
-/* The pod's spec has more ephemeral containers than before, at the end. 0; after -ENOMEM they are
- * missing until the pod has a new worker. */
+/* Ephemeral containers were appended to the pod's spec. 0; after -ENOMEM they are missing until the
+ * pod has a new worker. */
 int pod_containers_add_new(PodContainers *containers);
 
 PodContainer *pod_containers_find(const PodContainers *containers, const char *name);
@@ -61,7 +61,7 @@ void pod_containers_on_new_sandbox(PodContainers *containers);
 /* Starts or continues a restart of all containers; 'is_terminating' ends it. */
 void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating);
 
-/* The stop of the pod was cancelled: restarts all containers that it has stopped, regardless of
+/* The pod is no longer to stop: restarts all containers that were stopped for that, regardless of
  * their policy. */
 void pod_containers_restart_stopped(PodContainers *containers);
 
@@ -75,15 +75,16 @@ bool pod_containers_have_started(const PodContainers *containers); /* any attemp
                                                                     * container */
 bool pod_containers_are_finished(const PodContainers *containers);
 
-/* Whether the containers have completed or failed; *ret_finished_at is when the last of them
- * (except sidecars) did (realtime). */
+/* Whether all containers have completed or failed; *ret_finished_at (realtime) is the time at which
+ * the last of them, except sidecars, did so. */
 bool pod_containers_have_completed(PodContainers *containers, uint64_t *ret_finished_at);
 
 /* The running containers that were started with the current resources; the caller frees the array.
  * NULL: out of memory. */
 RunningContainer *pod_containers_list_running(const PodContainers *containers, size_t *ret_n);
 
-/* Whether the runtime is starting one of them, with the resources at the time of the request. */
+/* Whether the runtime is starting one of the containers, with the resources that the spec had at
+ * the time of the request. */
 bool pod_containers_has_creating(const PodContainers *containers);
 
 /* ---- edits ---- */
@@ -93,7 +94,8 @@ bool pod_containers_are_outdated(const PodContainers *containers);
 bool pod_containers_await_edit(const PodContainers *containers);
 
 /* For the record: "<container> <attempt> …" of the attempts that were started with an older spec;
- * with a plan, as it will be after the edit. The caller frees it. NULL: out of memory. */
+ * if 'plan' is given, the text as it will be after that edit. The caller frees it. NULL: out of
+ * memory. */
 char *pod_containers_print_outdated(const PodContainers *containers, const EditPlan *plan);
 void pod_containers_parse_outdated(PodContainers *containers, const char *text);
 void pod_containers_restart_outdated(PodContainers *containers);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The last two attempts of a container as its shim replays them after a connection. They are kept
- * until SHIM_EVENT_SYNCED, because the container's state can only be determined from the whole
+/* The last two attempts of a container, as its shim replays them when the agent has connected. They
+ * are kept until SHIM_EVENT_SYNCED, because the container's state follows only from the whole
  * history. */
 
 #include "agent/pods/machine/container-machine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A restarted agent adopts a running container: the machine gets the known state of the current
- * attempt, whose number is restartCount; its end follows as an event. */
+ * attempt, whose number is restartCount; the end of the attempt follows as an event. */
 
 #include "agent/pods/machine/container-machine-private.h"
 #include "agent/pods/machine/exit-reason.h"

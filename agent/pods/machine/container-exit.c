@@ -64,7 +64,8 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
                 container_machine_handle_event(c, MACHINE_EVENT_DONE);
                 return;
         }
-        /* No immediate retry: it would fail again, and the message would be lost. */
+        /* There is no immediate retry, because it would fail again and the message would be lost.
+ */
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next_delay(c->retry_delay_usec, c->back_off);
         container_machine_set_waiting(c, reason, message);
@@ -92,7 +93,7 @@ static void set_crash_loop_message(ContainerMachine *c, uint64_t delay_usec) {
         container_machine_set_waiting(c, "CrashLoopBackOff", message);
 }
 
-/* As after a failed start: no immediate retry, so that the message is not lost. */
+/* As after a failed start, there is no immediate retry, so that the message is not lost. */
 static void back_off_after_hook_failure(ContainerMachine *c, const RestartDecision *decision) {
         cleanup_free char *failure = TAKE_PTR(c->post_start_failure);
 
@@ -111,8 +112,8 @@ static uint64_t time_that_attempt_ran(const ContainerMachine *c, const Container
                                           : ran;
 }
 
-/* Raises the event that follows from the recorded end. 'restart' is the event for a restart: at
- * once, or, without 'waits_back_off', in any case. */
+/* Raises the event that follows from the recorded end. 'restart' is the event for a restart: one
+ * without delay or, unless 'waits_back_off' is set, any. */
 static void apply_restart_policy(ContainerMachine *c, const ContainerExit *end,
                                  ContainerMachineEvent restart, bool waits_back_off) {
         uint64_t ran = time_that_attempt_ran(c, end);
@@ -168,7 +169,7 @@ void container_machine_on_sandbox_lost(ContainerMachine *c, uint64_t now) {
         };
 
         if (c->state == MACHINE_BACK_OFF || c->state == MACHINE_FINISHED)
-                return; /* these states do not need a sandbox; the retry looks for one */
+                return; /* these states do not need a sandbox; the retry checks for one */
         if (!container_machine_has_process(c)) {
                 container_machine_handle_event(c, MACHINE_EVENT_SANDBOX_LOST);
                 return;

@@ -78,14 +78,14 @@ struct ContainerMachine {
         bool restarts_when_stopped; /* being stopped, to run again with a new spec */
         bool is_restart_disabled;   /* it is not started again */
         bool wants_restart_all;     /* a restart rule requests all containers */
-        bool is_interrupted;        /* it ended because of a stop, or a restart was to follow */
+        bool is_interrupted;        /* it ended because of a stop, or was to be restarted */
         uint64_t started_at;
         SteadyStamp running_since; /* boot time as well, which is not affected by setting the
                                     * clock */
         bool has_post_started;     /* its postStart hook has ended, or there is none */
         bool stops_for_good;
-        bool awaits_turn;         /* being stopped, but its stop signal waits for other containers
-                                   * to end */
+        bool awaits_turn;         /* being stopped, but the stop signal waits until other containers
+                                   * have ended */
         bool is_killed;           /* the current attempt is being killed, not permanently */
         char *kill_message;       /* why */
         char *post_start_failure; /* message for the status if it is killed because of this */
@@ -114,7 +114,7 @@ void container_machine_handle_event(ContainerMachine *c, ContainerMachineEvent e
 void container_machine_set_waiting(ContainerMachine *c, const char *reason, const char *message);
 
 /* A container that the runtime cannot start will never run without a change: StartError and 128,
- * like in container engines. A failure before the runtime is called is retried, regardless of the
+ * as in container engines. A failure before the runtime is called is retried, regardless of the
  * restart policy. */
 void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const char *reason,
                                     const char *message);

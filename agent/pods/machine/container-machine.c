@@ -3,9 +3,9 @@
  * effects are in the enter_…() functions; only container_machine_set_state() writes the state.
  * container-exit.c handles the end of an attempt.
  *
- * An attempt is one run of the container: its number is the restart count, and part of its log's
- * name and its ID. The number is used up once the shim has received the request to run it,
- * regardless of the result. */
+ * An attempt is one run of the container. Its number is the restart count, and part of its ID and
+ * of the name of its log. The number is used up once the shim has received the request to run the
+ * attempt, regardless of the result. */
 
 #include "agent/pods/machine/container-machine-private.h"
 #include "common/cleanup.h"
@@ -106,8 +106,8 @@ static void enter_creating_state(ContainerMachine *c) {
                 (is_reference || r == -CONTAINER_DEVICE_MISSING) && c->state == MACHINE_BACK_OFF;
 }
 
-/* Container GC: removes the remains of earlier attempts; with 'and_present' the current one has
- * ended too. */
+/* Container GC: removes the remains of earlier attempts; with 'and_present', the current one has
+ * also ended. */
 static void remove_attempt_remains(ContainerMachine *c, bool and_present) {
         unsigned end = c->attempt + (and_present && c->attempt_is_used ? 1 : 0);
 
@@ -132,7 +132,7 @@ static void enter_post_start_state(ContainerMachine *c) {
 
 static void enter_running_state(ContainerMachine *c) {
         c->has_post_started = true;
-        /* Only now: a restart must not wait for the removal. */
+        /* This happens only now, because a restart must not wait for the removal. */
         remove_attempt_remains(c, /* and_present= */ false);
 }
 
@@ -186,15 +186,7 @@ typedef struct MachineTransition {
 static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_EVENTS] = {
         [MACHINE_IDLE] = {
                 [MACHINE_EVENT_START]        = TRANSITION(PULLING,  enter_pulling_state),
-                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state), /* these
-                                                                                                * three:
-                                                                                                * a
-                                                                                                * new
-                                                                                                * agent
-                                                                                                * has
-                                                                                                * found
-                                                                                                * the
-                                                                                                * state */
+                [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_post_start_state), /* these three are used when a new agent has found the state */
                 [MACHINE_EVENT_START_FAILED] = TRANSITION(BACK_OFF, enter_back_off_state),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_finished_state),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_idle_state),
@@ -269,7 +261,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_stopping_state), /* it was
                                                                                             * only
                                                                                             * being
-                                                                                            * killed */
+                                                                                             * killed */
         },
         [MACHINE_BACK_OFF] = {
                 [MACHINE_EVENT_RETRY]        = TRANSITION(PULLING,  enter_pulling_state),
@@ -409,8 +401,8 @@ void container_machine_stop(ContainerMachine *c) {
         stop_for_good(c);
 }
 
-/* The turn does not come a second time: a container that is already being stopped permanently
- * simply continues. */
+/* The container's turn comes only once: if it is already being stopped permanently, it simply
+ * continues. */
 void container_machine_stop_in_turn(ContainerMachine *c) {
         if (c->stops_for_good)
                 return;

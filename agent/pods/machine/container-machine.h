@@ -80,8 +80,8 @@ void container_machine_start(
         ContainerMachine *container); /* the sandbox is ready; only from waiting */
 void container_machine_stop(ContainerMachine *container); /* permanently */
 
-/* Also permanent, but the stop signal waits for container_machine_stop(): the preStop hook runs
- * now. */
+/* Also stops the container permanently, but only the preStop hook runs now: the stop signal waits
+ * for container_machine_stop(). */
 void container_machine_stop_in_turn(ContainerMachine *container);
 
 /* The spec was moved or changed, except for its name. The running attempt may have been started
@@ -94,7 +94,7 @@ void container_machine_set_spec(ContainerMachine *container, const Container *sp
  * permanently. */
 void container_machine_restart_edited(ContainerMachine *container);
 
-/* The cause of its failures may have been removed: ends its back-off. */
+/* Ends the back-off of the container, because the cause of its failures may have been removed. */
 void container_machine_reset_back_off(ContainerMachine *container);
 
 /* Kills the current attempt, if it is running and not being stopped; the restart policy decides
@@ -103,18 +103,17 @@ void container_machine_reset_back_off(ContainerMachine *container);
 bool container_machine_can_be_killed(const ContainerMachine *container);
 void container_machine_kill(ContainerMachine *container, const char *why);
 
-/* It may continue to run, but is not started again. */
+/* Lets the container continue to run, but never starts it again. */
 void container_machine_disable_restart(ContainerMachine *container);
 
-/* It has finished, and waits to be started again. */
+/* Makes a container that has finished wait to be started again. */
 void container_machine_reset(ContainerMachine *container);
 
 /* Ends the back-off for an image. */
 void container_machine_retry_now(ContainerMachine *container, bool sandbox_is_ready);
 
-/* Objects to which its environment refers may exist now: a container that waits for one tries
- * again.
- */
+/* Objects to which the container's environment refers may exist now: if it waits for one, it tries
+ * again. */
 void container_machine_retry_references(ContainerMachine *container, bool sandbox_is_ready);
 
 /* Events. Those of other attempts than the current one are ignored. */
@@ -135,7 +134,7 @@ void container_machine_on_retry(ContainerMachine *container, bool sandbox_is_rea
 void container_machine_on_sandbox_lost(ContainerMachine *container, uint64_t now);
 
 /* After a restart of the agent: sets the current attempt, whose events follow. Earlier attempts
- * have left nothing. */
+ * have left nothing behind. */
 void container_machine_adopt(ContainerMachine *container, unsigned attempt,
                              uint64_t next_delay_usec);
 
@@ -144,8 +143,8 @@ void container_machine_adopt(ContainerMachine *container, unsigned attempt,
  * already known. */
 void container_machine_recover(ContainerMachine *container, unsigned attempt, uint64_t now);
 
-/* The same if the end of that attempt is known and no attempt follows it. False: an attempt was
- * known already. */
+/* Likewise, if the end of that attempt is known and no other attempt follows. False: an attempt was
+ * already known. */
 bool container_machine_recover_exit(ContainerMachine *container, unsigned attempt,
                                     const ContainerExit *end, const char *reason);
 
@@ -168,7 +167,7 @@ void container_machine_adopt_last(ContainerMachine *container, unsigned attempt,
 
 /* Questions. */
 unsigned container_machine_attempt(const ContainerMachine *container);
-/* Whether the current attempt was started, and is not later than this one. */
+/* Whether the current attempt was started, and is not later than 'attempt'. */
 bool container_machine_has_run(const ContainerMachine *container, unsigned attempt);
 bool container_machine_has_any_attempt(
         const ContainerMachine *container); /* whether any attempt was started */
@@ -203,8 +202,8 @@ const ContainerState *container_machine_last_state(const ContainerMachine *conta
 /* The attempt that is the lastState in the status. False: there is none. */
 bool container_machine_last_attempt(const ContainerMachine *container, unsigned *ret_attempt);
 
-/* Whether it has finished because it was stopped, or was to be restarted: otherwise it would be
- * running. */
+/* Whether it has finished only because it was stopped or was to be restarted, and would otherwise
+ * be running. */
 bool container_machine_was_interrupted(const ContainerMachine *container);
 
 /* Whether the attempt that has finished is the last one, even if the machine is started again: it

@@ -14,8 +14,8 @@ static bool is_init_step_done(const ContainerOrderEntry *entry) {
         return entry->role == ROLE_SIDECAR ? entry->has_started : entry->has_succeeded;
 }
 
-/* The next init container; their number if all have completed. The last one that has run decides:
- * its predecessors completed once, regardless of their current state. */
+/* The next init container; their number if all have completed. The last init container that has run
+ * is decisive: those before it have completed once, regardless of their current state. */
 static size_t find_current_init(const ContainerOrderEntry *entries, size_t n) {
         size_t n_init = count_init_entries(entries, n);
 

@@ -19,7 +19,7 @@ typedef enum ContainerOrderAction {
         ORDER_STOP,
 } ContainerOrderAction;
 
-/* One container; numbered like in pod_nth_container(). */
+/* One container, numbered as in pod_nth_container(). */
 typedef struct ContainerOrderEntry {
         ContainerRole role;
         bool has_run;     /* in this sandbox, since the last restart of all containers */
@@ -46,7 +46,7 @@ typedef struct ContainerOrderInput {
         bool is_late;   /* the grace period is over: all containers stop at once */
 } ContainerOrderInput;
 
-/* Sets the action that is due for each container. */
+/* Sets the action that is now due for each container. */
 void plan_container_order(ContainerOrderEntry *entries, size_t n, const ContainerOrderInput *input);
 
 /* Whether a container that has waited for something else (a back-off, an image) may start now. */

@@ -56,8 +56,8 @@ static void fill_container_state(const ContainerMachine *c, const char *uid, Con
         ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
 }
 
-/* While it waits, the attempt that has ended is the last state; afterwards it is the current
- * one. */
+/* While the container waits, the attempt that has ended is the last state; otherwise it is the
+ * current one. */
 static const ContainerState *find_last_state(const ContainerMachine *c, unsigned *ret_attempt) {
         bool is_terminated = machine_states[c->state].api_state == STATE_TERMINATED;
 

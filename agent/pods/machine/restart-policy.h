@@ -10,7 +10,7 @@
 #include "agent/model/status.h"
 #include "common/back-off.h"
 
-/* When a container restarts: by its own policy, or its pod's. */
+/* The policy for restarts of a container: its own, or its pod's. */
 typedef struct ContainerRestartPolicy {
         RestartPolicy policy; /* if no rule applies */
         const RestartRule *rules;
@@ -23,7 +23,7 @@ typedef struct ContainerRestartPolicy {
  * result. */
 ContainerRestartPolicy container_restart_policy(const PodSpec *spec, const Container *container);
 
-/* Whether a rule of any container can restart all of them. */
+/* Whether a rule of any container can restart all containers. */
 bool pod_may_restart_all_containers(const PodSpec *spec);
 
 typedef enum RestartVerdict {

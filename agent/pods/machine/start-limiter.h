@@ -38,7 +38,7 @@ unsigned start_limit_of(unsigned n_cpus, uint64_t memory_bytes);
 
 void start_limiter_init(StartLimiter *limiter, unsigned max);
 
-/* Does nothing if the slot is waiting or held already. */
+/* Does nothing if the slot is already waiting or held. */
 void start_limiter_acquire(StartLimiter *limiter, StartSlot *slot);
 
 /* Releases the slot, or removes it from the queue; the next slot in the queue is acquired. Does

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graceful node shutdown: logind's announcement, SIGTERM, and the consequences for pods. */
+/* Graceful node shutdown: handles logind's announcement and SIGTERM, and has the pods stopped. */
 
 #include "agent/pods/manager/node-shutdown-manager.h"
 

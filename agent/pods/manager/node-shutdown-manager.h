@@ -12,7 +12,7 @@
 
 typedef struct NodeShutdownManager NodeShutdownManager;
 
-/* Everything is borrowed and outlives it. */
+/* Everything is borrowed and outlives the manager. */
 typedef struct NodeShutdownConfig {
         sd_event *event;
         PodManager *pod_manager;

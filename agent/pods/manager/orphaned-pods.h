@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Orphaned pods (not the pods of a DaemonSet that lost their owner, see agent/daemonset): pods that
- * have a directory but neither a record nor a manifest, because an agent died between two steps, or
- * a record was damaged. They are cleaned up once, after the first desired state has been
- * applied. */
+/* Orphaned pods are pods that have a directory but neither a record nor a manifest (for pods whose
+ * DaemonSet is gone, see agent/daemonset), because an agent died between two steps or a record was
+ * damaged. They are cleaned up once, after the first desired state has been applied. */
 
 #include "agent/pods/pod/pod-context.h"
 

@@ -118,7 +118,7 @@ static void apply_edit_or_retry(PodManager *manager, PodEntry *entry, const Edit
 
 /* ---- in its place ---- */
 
-/* The pod that has the name has lower trust. */
+/* The pod that currently has the name has lower trust. */
 static void displace_by_next(PodEntry *entry) {
         pod_worker_displace(entry->worker, NAME_CONFLICT_REASON, NAME_CONFLICT_MESSAGE);
         if (pod_worker_is_desired(entry->worker))
@@ -144,7 +144,8 @@ static void stop_replaced_pod(PodEntry *entry, const char *why) {
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         if (pod_source_outranks(&entry->next_source, &entry->source))
                 pod_worker_displace(entry->worker, NAME_CONFLICT_REASON, NAME_CONFLICT_MESSAGE);
-        /* On disk, because a restarted agent must not start it either. */
+        /* The deletion is recorded on disk, because a restarted agent must not start the pod
+         * either. */
         pod_worker_delete(entry->worker, -1, reason);
 }
 
@@ -155,7 +156,7 @@ static void wait_for_replacement(PodManager *manager, PodEntry *entry, const cha
 
         pod_worker_set_edit_error(entry->worker, strna(message));
         if (entry->retry_timer)
-                return; /* not due yet: a pod is also stepped for other reasons */
+                return; /* not due yet; a pod is also stepped for other reasons */
         entry->retry_delay_usec =
                 back_off_next_delay(entry->retry_delay_usec, &manager->context.back_off);
         pod_entry_mark_dirty_later(entry, entry->retry_delay_usec);
@@ -200,7 +201,8 @@ static void preflight_replacement(PodManager *manager, PodEntry *entry, const Ed
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        /* Nothing would be lost, and the successor's problem is better shown in its own status. */
+        /* Nothing is lost by stopping the pod, and the successor's problem is better shown in its
+         * own status. */
         if (pod_worker_has_terminated(entry->worker) || !pod_worker_has_started(entry->worker)) {
                 stop_replaced_pod(entry, strna(reasons));
                 return;

@@ -78,7 +78,7 @@ static int parse_debugged_pod(const char *text, const Pod *pod, Pod **ret, Error
         return r;
 }
 
-/* The pod including the container, with defaults, validated. */
+/* The pod including the container, with defaults applied, and validated. */
 static int make_debugged_pod(const Pod *pod, const char *json, Pod **ret, Error *reterr) {
         cleanup_json json_t *container = json_loads(json, 0, NULL);
         cleanup_json json_t *tree = NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of pods (mainstay.dev/after): the pods that a pod waits for, the pods that are checked
- * again when that changes, and the steps in which pods are stopped. The meaning of the annotation
- * is in model/pod-order.h.
- */
+ * again when those change, and the steps in which pods are stopped. The meaning of the annotation
+ * is in model/pod-order.h. */
 
 #include "agent/model/pod-order.h"
 #include "agent/pods/manager/pod-manager-private.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preemption as far as it is about pods that are there: which may be stopped for a critical one, or
- * for the devices that one of higher trust needs, and which are being stopped. Choosing among them
- * by amounts is pod-preemption.c. */
+/* The part of preemption that concerns existing pods: which of them may be stopped for a critical
+ * pod, or for the devices that a pod of higher trust needs, and which are being stopped.
+ * pod-preemption.c chooses among them by the amounts that they request. */
 
 #include "agent/model/object-identity.h"
 #include "agent/model/qos.h"
@@ -75,14 +75,15 @@ bool pod_manager_is_preempting(void *userdata) {
 
 /* ---- devices ---- */
 
-/* A pod that needs devices which others have. */
+/* A pod that needs devices that other pods have. */
 typedef struct DeviceClaim {
         PodManager *manager;
         const Pod *pod;
         const PodSource *source;
 } DeviceClaim;
 
-/* Pods of lower trust release their devices if they must, the others if they end anyway. */
+/* Pods of lower trust release their devices if they must; other pods only if they terminate anyway.
+ */
 static bool will_release(const char *uid, void *userdata) {
         const DeviceClaim *claim = userdata;
 
@@ -99,7 +100,8 @@ static bool is_enough(DeviceClaim *claim) {
                                          claim);
 }
 
-/* Those that end already are the last to be spared: nothing else is stopped for their devices. */
+/* Pods that are already terminating are the last to be spared, because their devices cost no other
+ * pod. */
 static unsigned rank_of_holder(const PodEntry *entry) {
         return pod_worker_is_terminating(entry->worker)
                        ? N_QOS_CLASSES

@@ -57,10 +57,11 @@ struct PodManager {
                                                  * missing */
         OrphanedPods *orphans;
         bool has_swept_orphans;
-        char **unread; /* UIDs of pods whose records could not be read: they are not orphans */
+        char **unread; /* UIDs of pods whose records could not be read; these pods are not orphans
+ */
         const ShutdownStage *stages; /* NULL: no node shutdown is in progress */
         size_t n_stages, stage;      /* 'stage' is the one that is being stopped */
-        size_t n_steps, step; /* of that stage: a pod is stopped before the pods after which it
+        size_t n_steps, step; /* step of that stage: a pod is stopped before the pods after which it
                                * starts */
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
@@ -96,7 +97,7 @@ void pod_entry_apply_edit(PodManager *manager, PodEntry *entry);
 /* Images may be available now. */
 void pod_entry_retry_preflight(PodEntry *entry);
 
-/* The source of a pod that has a worker, or is to have one; NULL: of neither. */
+/* The source of a pod that has a worker or is to get one; NULL: neither. */
 const PodSource *pod_manager_find_source(const PodManager *manager, const Pod *pod);
 
 /* See PodContext.preempt, is_preempting and displace_device_holders. */
@@ -108,8 +109,8 @@ bool pod_manager_displace_device_holders(const Pod *pod, void *userdata);
 /* See PodContext.find_awaited_pods. */
 PodOrderState pod_manager_find_awaited_pods(const Pod *pod, char **ret_message, void *userdata);
 
-/* The entry's pod was stepped, or is gone: if its state for other pods has changed, those that wait
- * for it are checked again. */
+/* The entry's pod was stepped, or is gone: if its state as seen by other pods has changed, the pods
+ * that wait for it are checked again. */
 void pod_manager_notice_order(const PodManager *manager, PodEntry *entry, bool is_gone);
 
 /* Determines the step in which each of these entries is stopped, and returns the number of steps,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Queries of all pods: their status, their sources. */
+/* Queries about all pods: their status, their sources. */
 
 #include "agent/model/json.h"
 #include "agent/model/object-identity.h"
@@ -8,8 +8,8 @@
 #include "agent/pods/manager/pod-manager-private.h"
 #include "common/cleanup.h"
 
-/* The pod, or one that cannot be started, for example because its record cannot be written. NULL:
- * neither. */
+/* The entry's pod, or the next one if it cannot be started, for example because its record cannot
+ * be written. NULL: neither. */
 static const Pod *listed_pod_of_entry(const PodEntry *entry) {
         return entry->worker        ? pod_worker_pod(entry->worker)
                : entry->start_error ? entry->next

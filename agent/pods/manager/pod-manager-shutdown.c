@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graceful node shutdown: pods are stopped stage by stage, starting with the lowest priority;
- * within a stage a pod stops before the pods that it is after (mainstay.dev/after); none starts.
- * Nothing of this is on disk, so all pods start at the next boot; after a cancelled shutdown they
- * start immediately. */
+ * within a stage, a pod stops before the pods in its annotation mainstay.dev/after; no pod starts.
+ * None of this is recorded on disk, so all pods start at the next boot; after a cancelled shutdown
+ * they start immediately. */
 
 #include "agent/pods/manager/pod-manager-private.h"
 #include "agent/pods/manager/shutdown-stages.h"

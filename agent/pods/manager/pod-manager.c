@@ -170,7 +170,7 @@ static int open_state_sync(PodManager *manager) {
         return 0;
 }
 
-/* Pulls that failed because a certificate was not valid at that time may succeed now. */
+/* Pulls that failed because a certificate was not valid at the old time may succeed now. */
 static void on_pods_clock_set(void *userdata) {
         pod_manager_on_images_changed(userdata);
 }
@@ -222,7 +222,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
         r = clock_watch_new(config->event, on_pods_clock_set, manager, &manager->clock_watch);
         if (r < 0)
                 return r;
-        /* After all other events of a turn, so that several events cost one step. */
+        /* Runs after all other events of a turn, so that several events cost one step. */
         r = event_add_disabled_defer(config->event, &manager->step_source,
                                      SD_EVENT_PRIORITY_NORMAL + 10, step_dirty_pods, manager);
         if (r < 0)
@@ -475,8 +475,8 @@ void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata)
         pod_manager_schedule_step(manager);
 }
 
-/* Which pods of a DaemonSet are stopped depends on which are already being stopped: that is kept on
- * disk, like the deletionTimestamp in an API server. */
+/* The choice of the DaemonSet pods to stop depends on those that are already being stopped, so this
+ * is kept on disk, like the deletionTimestamp in an API server. */
 void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason) {
         PodEntry *entry = find_pod_entry(manager, metadata);
         PodWorker *worker = entry ? entry->worker : NULL;
@@ -636,7 +636,7 @@ static int start_pod_worker(PodManager *manager, PodEntry *entry, Error *reterr)
         manager->qos_is_due = true;
         if (pod_worker_is_desired(entry->worker))
                 return 0;
-        /* An earlier agent was deleting it: it starts again afterwards. */
+        /* An earlier agent was deleting this pod; it starts again afterwards. */
         return pod_manager_start_or_edit(manager, &entry->source, pod_worker_pod(entry->worker));
 }
 
@@ -665,7 +665,7 @@ static const PodStatus *make_start_status(const PodSpec *spec, const char *messa
         return status;
 }
 
-/* NULL: none. Each is logged once, not at each try. */
+/* NULL: none. Each reason is logged once, not at each try. */
 static void set_pod_start_error(PodEntry *entry, const char *message) {
         if (streq_ptr(entry->start_error, message))
                 return;
@@ -782,7 +782,7 @@ static int step_dirty_pods(sd_event_source *source, void *userdata) {
 
 /* ---- questions ---- */
 
-/* By its full name, or by the name of the API server's pod that it was adopted for. */
+/* Finds a pod by its full name, or by the name of the API server's pod for which it was adopted. */
 static bool is_pod_called(const Pod *pod, const char *namespace, const char *name) {
         cleanup_free char *api_name = pod_adoption_api_name(pod);
         const ObjectMeta adopted = { .namespace = pod->metadata.namespace, .name = api_name };

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The interface of the module: receives the pods to start, edit, keep or stop, and provides running
- * pods and their statuses. Each stop has a reason. A pod is identified by namespace and name; a new
- * spec (another UID) with the same name is started when the old pod is gone. */
+ * pods and their statuses. Each stop has a reason. A pod is identified by namespace and name; if a
+ * new spec (with another UID) has the same name, it is started when the old pod is gone. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
@@ -98,7 +98,7 @@ int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, cons
 int pod_manager_keep_pod(PodManager *manager, const PodSource *source, const ObjectMeta *metadata,
                          Error *reterr);
 
-/* The successor, or the pod that is about to start, is no longer desired. */
+/* The successor of the pod, or the pod itself if it has not started yet, is no longer desired. */
 void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata);
 
 /* Stops the pod with its own grace period; the reason is logged and recorded as an event. */
@@ -115,7 +115,7 @@ void pod_manager_remove_leftovers(PodManager *manager);
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
                            int64_t grace_seconds, const char *reason, Error *reterr);
 
-/* Whether the pod runs; see pod_worker_check_instance(). */
+/* Whether this instance of the pod runs; see pod_worker_check_instance(). */
 int pod_manager_check_pod(PodManager *manager, const char *namespace, const char *pod,
                           const char *uid, Error *reterr);
 
@@ -203,7 +203,7 @@ const PodStatus *pod_manager_pod_status(const PodManager *manager, const char *u
 /* The source of a pod. NULL if there is none with that UID. */
 const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid);
 
-/* The pod as v1.Pod with its source in the form of print_pod_source(). The caller frees it; NULL:
+/* The pod as v1.Pod, with its source as print_pod_source() prints it. The caller frees it; NULL:
  * out of memory. */
 char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status);
 
@@ -252,12 +252,11 @@ bool pod_manager_evict_pod(PodManager *manager, const char *uid, NodeCondition c
                            const char *message, int64_t max_grace_seconds,
                            uint64_t *ret_grace_usec);
 
-/* Whether a pod has failed, but something of it is still running or mounted. */
+/* Whether any failed pod still has something running or mounted. */
 bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid);
 
-/* When (realtime) the last of the pods was evicted that are still failed because of this condition;
- * 0: none.
- */
+/* The time (realtime) of the latest eviction among the pods that are still failed because of this
+ * condition; 0: none. */
 uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition condition);
 
 /* Deletes pods that were evicted for a condition that the node no longer has; they start again if
@@ -265,14 +264,14 @@ uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition co
  * controllers replace them. To be called before the desired pods are computed. */
 void pod_manager_readmit_evicted(PodManager *manager);
 
-/* Whether there is a pod that may be using the resource that is short. */
+/* Whether there is a pod that may be using the scarce resource. */
 bool pod_manager_has_active_pods(const PodManager *manager);
 
 /* No pod starts from now on: all are about to be stopped, one after another. */
 void pod_manager_set_draining(PodManager *manager);
 
 /* The progress of draining: 1 once no pod is left, and no cleanup is in progress; 0 before; -EBUSY
- * if all remaining pods have stopped but cannot be removed; each is logged. */
+ * if all remaining pods have stopped but cannot be removed, each of which is logged. */
 int pod_manager_drained(const PodManager *manager);
 
 PodManagerCounts pod_manager_counts(const PodManager *manager);
@@ -280,5 +279,5 @@ PodManagerCounts pod_manager_counts(const PodManager *manager);
 /* Prints all pod workers and the start limiter for `mainstay debug dump`. */
 void pod_manager_dump(const PodManager *manager, FILE *out);
 
-/* Reports how often each probe had which result. */
+/* Reports the number of results of each kind for each probe. */
 void pod_manager_for_each_probe(const PodManager *manager, probe_sample_t each, void *userdata);

@@ -24,7 +24,7 @@ enum {
         POD_RECORD_MAX = 16 * 1024 * 1024
 };
 
-/* Memory that the caller frees, or NULL. */
+/* Returns memory that the caller frees, or NULL. */
 static char *pod_record_dir(const char *state_dir, const char *uid) {
         return text_format("%s/pods/%s", state_dir, uid);
 }
@@ -41,7 +41,8 @@ static int open_pod_record_dir(const char *state_dir, const char *uid, bool make
         return fd < 0 ? -errno : fd;
 }
 
-/* The directory of a pod that has never had a record: another pod with its name has another UID. */
+/* Removes the directory of a pod that never had a record: a later pod with its name has another
+ * UID. */
 static void remove_empty_record_dir(const char *state_dir, const char *uid) {
         cleanup_free char *path = pod_record_dir(state_dir, uid);
 
@@ -117,7 +118,7 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         if (r < 0)
                 return r;
         r = manifest_parse_record(json, strlen(json), &record.pod, reterr);
-        if (r < 0) /* its checksum matches: it is complete, but this version does not support its
+        if (r < 0) /* its checksum matches, so it is complete, but this version does not support its
                     * data */
                 return r == -ENOMEM ? r : -ENOTSUP;
         if (!object_has_uid(&record.pod->metadata, uid))

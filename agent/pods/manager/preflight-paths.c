@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A path that takes longer would also delay the pod's start. */
+/* A path that takes longer than this would also delay the start of the pod. */
 #define PREFLIGHT_PATHS_USEC (10 * USEC_PER_SEC)
 
 struct PreflightPaths {

@@ -16,8 +16,8 @@ typedef struct PreflightPaths PreflightPaths;
 int preflight_paths_new(sd_event *event, const Pod *pod, void (*on_change)(void *userdata),
                         void *userdata, PreflightPaths **ret);
 
-/* 1: each path has its type; 0: not known yet. With a message: -ENOENT: a path does not;
- * -ETIMEDOUT: its file system has not responded for ten seconds. */
+/* 1: every path has its type; 0: not known yet. With a message: -ENOENT: a path does not have its
+ * type; -ETIMEDOUT: the file system of a path has not responded for ten seconds. */
 int preflight_paths_result(const PreflightPaths *paths, Error *reterr);
 
 PreflightPaths *preflight_paths_free(PreflightPaths *paths);

@@ -6,8 +6,8 @@
 
 #include "agent/model/config.h"
 
-/* The stage of a pod with this priority: the last whose priority is not higher; the first if all
- * are higher. 'stages' are sorted, and there is at least one. */
+/* The stage of a pod with this priority: the last stage whose priority is not higher, or the first
+ * one if all are higher. 'stages' are sorted, and there is at least one. */
 size_t shutdown_stage_of(const ShutdownStage *stages, size_t n_stages, int64_t priority);
 
 /* The total time of all stages. */

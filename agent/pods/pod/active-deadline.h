@@ -3,9 +3,8 @@
 
 /* activeDeadlineSeconds: a pod that runs for longer has failed with DeadlineExceeded. The time
  * counts from the pod's start, which is on disk, so neither a restart of the agent nor a reboot
- * resets it. Setting the clock does not move it; for a pod that started before the clock was set, a
- * later agent counts from the time when it was set.
- */
+ * resets it. Setting the clock does not move the deadline; for a pod that started before the clock
+ * was set, a later agent counts from the time at which it was set. */
 
 #include "agent/pods/pod/pod-instance.h"
 #include "common/clock.h"

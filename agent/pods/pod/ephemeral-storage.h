@@ -20,6 +20,6 @@ bool pod_has_storage_limit(const PodSpec *spec);
 int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
 /* 'bytes' are the sizes of those directories, or DISK_USAGE_UNKNOWN. Returns the kubelet's message
- * about the first limit that is exceeded, or a message that it may be, which the caller frees; or
- * NULL. */
+ * about the first limit that is exceeded, or a message that a limit may be exceeded; the caller
+ * frees it. NULL: none is. */
 char *find_exceeded_storage_limit(const PodSpec *spec, const uint64_t *bytes, size_t n);

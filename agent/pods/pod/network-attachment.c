@@ -49,7 +49,7 @@ struct NetworkAttachment {
         bool is_damaged;   /* the record is damaged or unreadable; something may be left */
         bool is_built_in;  /* the network that is being added is the built-in one */
         SandboxExec *exec; /* the running plugin */
-        int netns_fd;      /* of the sandbox that was attached, or -EBADF */
+        int netns_fd;      /* the namespace of the sandbox that was attached, or -EBADF */
         pid_t netns_pid;
 };
 
@@ -187,7 +187,8 @@ void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox 
 }
 
 /* The attachment's network namespace: the shim's, or the one that the agent holds for a lost shim.
- * The path contains the shim's PID if the shim runs, because it may outlive the agent. */
+ * If the shim runs, the path contains the shim's PID rather than the agent's, because the plugin
+ * may outlive the agent. */
 static void print_netns_path(const NetworkAttachment *attachment, char *buffer, size_t size) {
         pid_t shim = sandbox_pid(attachment->sandbox);
 
@@ -323,7 +324,7 @@ static void begin_network_add(NetworkAttachment *attachment) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        /* Never in the host's network namespace. */
+        /* Plugins never run in the host's network namespace. */
         network_attachment_hold_netns(attachment, attachment->sandbox);
         if (attachment->netns_fd < 0)
                 r = error_setf(&error, ENOTTY, "the sandbox is in the host network namespace");
@@ -369,7 +370,7 @@ static void fail_network_delete(NetworkAttachment *attachment) {
         report_attachment_done(attachment, r, &both);
 }
 
-/* A failed plugin does not prevent the others from deleting. */
+/* If a plugin fails, the others delete their additions nevertheless. */
 static void keep_first_delete_error(NetworkAttachment *attachment, int r, Error *error) {
         if (attachment->delete_failure_code == 0) {
                 attachment->delete_failure_code = r;

@@ -73,8 +73,8 @@ void network_attachment_interrupt(NetworkAttachment *attachment);
 /* The shim is gone, and its namespace with it: the known attachment must be deleted. */
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
 
-/* Records the same on disk: before another shim is started, which the next agent would otherwise
- * take for the one that was attached. 0, or -errno with a message. */
+/* Records the same on disk. To be called before another shim is started, because the next agent
+ * would otherwise take it for the one that was attached. 0, or -errno with a message. */
 int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error *reterr);
 
 /* Prints its state, addresses and errors for `mainstay debug dump`. */

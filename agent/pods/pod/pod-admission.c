@@ -33,8 +33,8 @@ static bool tolerates_condition(const PodSpec *spec, NodeCondition condition) {
         return false;
 }
 
-/* A pod that has run on this node, even before a reboot, is admitted again. Its logs show that; an
- * eviction removes them. */
+/* A pod that has run on this node, even before a reboot, is admitted again. Its logs show that it
+ * has run; an eviction removes them. */
 bool pod_has_run_before(const PodInstance *pod) {
         const Container *container;
 
@@ -118,7 +118,8 @@ const char *pod_admission_event_message(const PodAdmission *admission) {
         return strncmp(message, rejected_prefix, n) == 0 ? message + n : message;
 }
 
-/* Reported once. A pod that an API server has bound to this node fails, which is logged. */
+/* The rejection is reported once. A pod that an API server has bound to this node fails, which is
+ * logged. */
 static void report_rejection(const PodAdmission *admission, const PodInstance *pod,
                              const char *cause, const char *outlook) {
         if (!admission->is_rejection_new || pod_is_of_api(pod->pod))
@@ -228,7 +229,8 @@ static bool reject_unfit_api_pod(PodAdmission *admission, const PodInstance *pod
         return !pod_is_critical(&pod->pod->spec) && reject_or_preempt_for_resources(admission, pod);
 }
 
-/* Last, so that no pod is stopped for one that is rejected for another reason. */
+/* This check is the last one, so that no pod is stopped for a pod that is rejected for another
+ * reason. */
 static bool reject_unfit_critical_pod(PodAdmission *admission, const PodInstance *pod) {
         return pod_is_critical(&pod->pod->spec) && reject_or_preempt_for_resources(admission, pod);
 }
@@ -282,9 +284,9 @@ static void reject_for_host_port(PodAdmission *admission, const PodInstance *pod
         (void) reject_api_pod(admission, "NodePorts", "%s", message);
 }
 
-/* A pod that has run here keeps its ports. A port of a pod that terminates is waited for, and one
- * of a pod of lower trust is taken from it, unless this one is rejected for the node's conditions.
- */
+/* A pod that has run here keeps its ports. The pod waits for a port that a terminating pod holds. A
+ * port that a pod of lower trust holds is taken from that pod, unless this pod is rejected because
+ * of the node's conditions. */
 static bool check_host_ports(PodAdmission *admission, const PodInstance *pod, unsigned set) {
         const PodContext *context = pod->context;
         HostPortHolder holder;
@@ -312,8 +314,8 @@ static void reject_for_devices(PodAdmission *admission, const PodInstance *pod,
         report_rejection(admission, pod, message, "; it starts when they are available");
 }
 
-/* Last, as providers allocate. Device plugins answer later; the pod is asked again then. Devices of
- * pods of lower trust are taken from them. */
+/* This comes last, because providers allocate devices. If device plugins answer later, the pod is
+ * checked again then. Devices that pods of lower trust have are taken from them. */
 static bool check_pod_devices(PodAdmission *admission, const PodInstance *pod) {
         const PodContext *context = pod->context;
         cleanup_error Error error = ERROR_NULL;

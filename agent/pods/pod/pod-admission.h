@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Admission of a pod by the node, like in the kubelet: node selector and node affinity, host ports,
+/* Admission of a pod by the node, as in the kubelet: node selector and node affinity, host ports,
  * node pressure, and for pods of an API server also operating system, sysctls and resources; other
  * pods are preempted for a critical one (pod-preemption.h). Taints are left to the scheduler. A
  * rejected pod has status Failed; unlike in the kubelet, a pod of a file is admitted later, when
@@ -19,7 +19,8 @@ typedef struct PodAdmission {
                                   * being preempted: checked again when a pod has stopped */
         bool awaits_devices;     /* its devices are absent, or no plugin provides them yet */
         bool has_preempted;      /* pods are being stopped for it: its requests already count */
-        bool is_waiting;         /* for labels that may still arrive: checked again soon */
+        bool is_waiting;         /* for labels that may still arrive; the pod is checked again soon
+ */
 } PodAdmission;
 
 /* Whether the node admits the pod; if not, sets the reason in 'admission', logs it and records an
@@ -30,6 +31,6 @@ bool pod_admission_check(PodAdmission *admission, const PodInstance *pod);
 /* Whether containers of the pod have started on this node before, as their logs show. */
 bool pod_has_run_before(const PodInstance *pod);
 
-/* The message of a rejection for its event, which is shorter, like in the kubelet. */
+/* The message of a rejection for its event, which is shorter, as in the kubelet. */
 const char *pod_admission_event_message(const PodAdmission *admission);
 void pod_admission_done(PodAdmission *admission);

@@ -84,7 +84,7 @@ static PodClassValues find_class_values(const ObjectLookup *lookup, const Pod *r
                 running && running->metadata.source == pod->metadata.source ? &running->spec : NULL;
         PodClassValues values = { 0 };
 
-        /* An API server has resolved it using its own classes. */
+        /* An API server has resolved the priority from its own classes. */
         if (!pod_is_of_api(pod) || !pod->spec.priority.is_set)
                 find_pod_priority(lookup, spec, pod, &values);
         find_pod_overhead(lookup, spec, pod, &values);
@@ -145,7 +145,7 @@ static int check_pod_runtime_class(const ObjectLookup *lookup, const OciRuntimes
                                   "no runtime for \"%s\" is configured, which RuntimeClass \"%s\" "
                                   "names",
                                   class->runtime.handler, name);
-        /* An API server has set it according to the class at that time. */
+        /* An API server has set the overhead according to the class at that time. */
         if (!pod_is_of_api(pod) && has_pod_overhead(spec) &&
             !schema_equal(&resource_list_schema, spec->overhead,
                           &class->runtime.overhead.pod_fixed))

@@ -32,7 +32,7 @@ typedef struct HostPortHolder {
 /* Whether the pods after which a pod starts are ready. */
 typedef enum PodOrderState {
         POD_ORDER_MET,
-        POD_ORDER_AWAITED, /* they exist, but not all are ready */
+        POD_ORDER_AWAITED, /* all of them exist, but not all are ready */
         POD_ORDER_BROKEN,  /* one does not exist, or the pods wait for one another */
 } PodOrderState;
 
@@ -62,8 +62,8 @@ typedef struct PodContext {
                        void *userdata);
         /* Whether pods that were stopped for others still exist. */
         bool (*is_preempting)(void *userdata);
-        /* Finds a pod that holds a host port that the other pod requests; pods of lower trust are
-         * found last; false: none. */
+        /* Finds a pod that holds a host port that 'pod' requests; pods of lower trust are found
+         * last; false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
         /* Fails all pods of lower trust that hold host ports that the pod requests. */
         void (*displace_port_holders)(const Pod *pod, void *userdata);
@@ -75,7 +75,7 @@ typedef struct PodContext {
         PodOrderState (*find_awaited_pods)(const Pod *pod, char **ret_message, void *userdata);
         /* The pod needs pod_worker_step() soon; its status may have changed. */
         void (*on_dirty)(void *owner, void *userdata);
-        /* The log of a container's attempt is complete, for clients that follow it. */
+        /* The log of a container's attempt is complete; notifies clients that follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
         /* See record_pod_event(). May be NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);

@@ -42,7 +42,7 @@ bool pod_has_csi_volume(const Pod *pod) {
         return false;
 }
 
-/* An object that is missing now, or a token, has no effect yet. */
+/* A missing object or token has no effect at this point. */
 static void check_running_csi_volume(const PodInstance *pod, const Volume *volume) {
         cleanup_with(csi_volume_done) CsiVolume csi = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -68,7 +68,8 @@ void pod_check_running_csi_volumes(const PodInstance *pod) {
                         check_running_csi_volume(pod, &spec->volumes.items[i]);
 }
 
-/* All are started, and a failure takes precedence over an operation in progress. */
+/* The operations of all volumes are started; a failure takes precedence over an operation in
+ * progress. */
 int pod_mount_csi_volumes(const PodInstance *pod, Error *reterr) {
         const PodSpec *spec = &pod->pod->spec;
         int result = 0;

@@ -6,8 +6,8 @@
 
 #include "agent/pods/pod/pod-instance.h"
 
-/* Mounts all of them. 0; -EAGAIN with a message: waits for one of them; or -errno with the
- * kubelet's message. */
+/* Mounts all volumes of CSI drivers. 0; -EAGAIN with a message: one of them is still being mounted;
+ * or -errno with the kubelet's message. */
 int pod_mount_csi_volumes(const PodInstance *pod, Error *reterr);
 
 /* Whether the pod has a volume of a CSI driver, or a claim, which may be bound to one. */
@@ -16,5 +16,5 @@ bool pod_has_csi_volume(const Pod *pod);
 /* Does everything that is due for the volumes of a running pod. Failures are reported as events. */
 void pod_check_running_csi_volumes(const PodInstance *pod);
 
-/* The kubelet's reason for an event about a volume, by its message. */
+/* The kubelet's reason for an event about a volume, chosen by the message of that event. */
 const char *pod_volume_event_reason(const char *message);

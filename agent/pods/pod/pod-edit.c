@@ -39,7 +39,7 @@ char *edit_print_replace_reasons(const EditPlan *plan) {
 
         if (of_pod && of_pod[0])
                 return TAKE_PTR(of_pod);
-        /* A change of a container's ports is the only one that replaces the pod. */
+        /* Among the changes of a container, only a change of its ports replaces the pod. */
         for (size_t i = 0; i < plan->changes.n; i++)
                 if (plan->changes.items[i].effect == EDIT_RECREATE_POD)
                         return text_format("%s of container %s", plan->changes.items[i].path,

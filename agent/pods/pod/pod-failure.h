@@ -11,8 +11,8 @@
 typedef struct PodFailure {
         char *reason; /* NULL: the pod has not failed */
         char *message;
-        uint64_t grace_usec;     /* limit of its containers' grace period; 0: none */
-        bool is_until_reboot;    /* after a node shutdown: not on disk */
+        uint64_t grace_usec;     /* limit for the grace period of its containers; 0: none */
+        bool is_until_reboot;    /* because of a node shutdown; not on disk */
         uint64_t evicted_at;     /* realtime of the eviction for node pressure; 0: not evicted */
         NodeCondition condition; /* the node's condition in that case */
 } PodFailure;
@@ -26,5 +26,5 @@ void pod_failure_store(const PodFailure *failure, const PodInstance *pod);
 /* Reads it; a damaged one is logged. 0, or -errno if it cannot be read. */
 int pod_failure_load(PodFailure *failure, const PodInstance *pod);
 
-/* Resets it: the pod has not failed. */
+/* Resets the failure: the pod has no longer failed. */
 void pod_failure_done(PodFailure *failure);

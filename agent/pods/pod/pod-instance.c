@@ -10,7 +10,7 @@
 
 #include <fcntl.h>
 
-/* The kubelet's annotation: when it read the pod's manifest. */
+/* The kubelet's annotation with the time at which it read the pod's manifest. */
 static const char config_seen_annotation[] = "kubernetes.io/config.seen";
 
 int pod_instance_init_take(PodInstance *instance, PodContext *context, Pod *pod, void *owner) {

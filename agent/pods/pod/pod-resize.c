@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Memory that is in use is seldom freed immediately. */
+/* Memory that is in use is rarely freed immediately. */
 static const BackOffLimits resize_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
 static int on_pod_resize_retry(sd_event_source *source, uint64_t usec, void *userdata) {

@@ -4,7 +4,7 @@
 /* The termination of a pod: its grace period (terminationGracePeriodSeconds, or that of a deletion
  * request), and the deletion request, which is on disk in <state-dir>/pods/<uid>/deletion. A
  * deleted pod that is still desired starts again as a new instance, so a restarted agent must not
- * keep what is left of the old one. */
+ * keep the remains of the old one. */
 
 #include "agent/pods/pod/pod-instance.h"
 
@@ -20,8 +20,8 @@ typedef struct PodTermination {
 uint64_t pod_grace_period_usec(const PodTermination *termination, const PodSpec *spec,
                                uint64_t limit_usec);
 
-/* The rest of a grace period; containers that had to wait for others always get a little time.
- */
+/* The rest of a grace period. It is never zero, because containers that had to wait for others need
+ * a little time. */
 uint64_t pod_remaining_grace_usec(const PodTermination *termination, uint64_t grace_usec);
 
 /* Whether the grace period is over. */

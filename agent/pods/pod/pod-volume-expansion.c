@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing is stored here: the claim in the API server and the size of the volume on this node
+/* This file keeps no state: the claim in the API server and the size of the volume on this node
  * determine the next step, so that a new agent continues with it. */
 
 #include "agent/pods/pod/pod-volume-expansion.h"

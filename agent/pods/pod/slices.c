@@ -146,8 +146,8 @@ void slices_set_qos(const PodContext *context) {
         }
 }
 
-/* systemd stops pod slices some time after the request: the slices of the classes are stopped with
- * them when no pod is left. */
+/* systemd stops pod slices some time after the request, so the slices of the classes are stopped
+ * together with them when no pod is left. */
 static void remove_empty_groups(const PodContext *context, bool are_slices, bool all) {
         BundleConfig config = *context->bundle;
 

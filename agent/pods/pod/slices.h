@@ -18,7 +18,7 @@ void slices_resize(const PodContext *context, const Pod *pod, const RunningConta
 
 /* Checks whether the pod's slice, or a parent, was stopped (systemctl stop), which kills its
  * containers and removes its limits; the runtime would then make systemd start it without limits.
- * True: it was, the parents have been requested, and slices_resize() is due. */
+ * True: it was stopped, the parents have been requested again, and slices_resize() is due. */
 bool slices_restore_pod(const PodContext *context, const Pod *pod);
 
 /* Stops the slice of a removed pod, with everything in it. */

@@ -9,7 +9,8 @@
 #define STORAGE_PERIOD_USEC  (10 * USEC_PER_SEC)
 #define STORAGE_TIMEOUT_USEC (660 * USEC_PER_SEC)
 
-/* Limits the walk through all files, which then reports the part that it has counted. */
+/* The time limit for the walk through all files; when it is over, the walk reports the part that it
+ * has counted. */
 #define STORAGE_WALK_OPTION "--seconds=600"
 
 enum {
@@ -43,7 +44,7 @@ static void on_storage_measured(const ChildResult *result, void *userdata) {
         cleanup_strv char **paths = NULL;
 
         monitor->child = NULL;
-        /* After a failure the next one is due as usual. */
+        /* After a failure, the next measurement is due as usual. */
         if (child_succeeded(result) &&
             pod_storage_paths(pod->context->bundle, pod->pod, &paths) >= 0)
                 enforce_storage_limits(monitor, result->output, strv_length(paths));

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Measures the local ephemeral storage of pods with a limit (ephemeral-storage.c decides): a pod
- * that exceeds it is evicted. Every ten seconds, like in the kubelet, a child measures the disk
- * usage of the pod, but only if the pod has such a limit, and while its containers run. */
+ * that exceeds it is evicted. Every ten seconds, as in the kubelet, a child measures the disk usage
+ * of a pod, but only if the pod has such a limit and while its containers run. */
 
 #include "agent/pods/pod/pod-instance.h"
 

@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* The literal values of the container's environment. As with the kubelet, variables with valueFrom
+/* The literal values of the container's environment. As in the kubelet, variables with valueFrom
  * are empty here. */
 static int build_static_environment(const Container *container, VariableSet *ret) {
         int r = 0;
@@ -66,7 +66,7 @@ void handler_begin_exec(HandlerRun *run) {
                                                  .argv = argv,
                                                  .timeout_usec = run->spec.timeout_usec },
                         on_exec_done, run, &run->exec);
-        if (r == -EMSGSIZE) /* it will never be shorter, so a retry cannot succeed */
+        if (r == -EMSGSIZE) /* it will never get shorter, so a retry cannot succeed */
                 handler_run_finish_deferred(run, HANDLER_FAILED,
                                             "the command is too long to be run");
         else if (r == -E2BIG)

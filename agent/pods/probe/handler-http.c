@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The httpGet handler. Redirects are followed as by the kubelet: at most ten, and none to another
+/* The httpGet handler. It follows redirects as the kubelet does: at most ten, and none to another
  * host. */
 
 #include "agent/pods/probe/handler-run-private.h"
@@ -25,9 +25,8 @@ static bool is_redirect_status(long status) {
         return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* Like in the kubelet, a hook with scheme HTTPS falls back to HTTP, without its Authorization
- * header, if the server does not support TLS. The error texts are those of GnuTLS and of
- * OpenSSL. */
+/* As in the kubelet, a hook with scheme HTTPS falls back to HTTP, without its Authorization header,
+ * if the server does not support TLS. The error texts are those of GnuTLS and of OpenSSL. */
 static bool should_retry_without_tls(const HandlerRun *run, const char *error) {
         return run->spec.is_hook && !run->is_downgraded && strncmp(run->url, "https://", 8) == 0 &&
                (strstr(error, "unexpected TLS packet") || strstr(error, "wrong version number"));
@@ -96,8 +95,8 @@ static const char *first_handler_header(const HttpGetAction *http, const char *n
         return NULL;
 }
 
-/* Go's HTTP client sends no request with such a value; libcurl would send the lines behind it as
- * they are: another header, a body, or another request. */
+/* Go's HTTP client sends no request with such a value; libcurl would send the rest of the value
+ * verbatim, as another header, a body, or another request. */
 static const HttpHeader *find_invalid_header(const HttpGetAction *http) {
         for (size_t i = 0; i < http->http_headers.n; i++)
                 for (const char *p = strna(http->http_headers.items[i].value); *p; p++)
@@ -128,9 +127,9 @@ static int append_handler_header(char ***headers, const HttpHeader *header) {
         return strv_appendf(headers, "%s: %s", name, header->value);
 }
 
-/* Go's HTTP client, which the kubelet uses, sends one Host and one User-Agent, the first, and never
- * sends headers that describe a body if the request has none. An empty Accept removes all of
- * them. */
+/* Go's HTTP client, which the kubelet uses, sends only the first Host and the first User-Agent, and
+ * never sends headers that describe a body if the request has none. An empty Accept removes all
+ * Accept headers. */
 static bool is_handler_header_sent(const HandlerRun *run, const HttpHeader *header) {
         static const char *const others[] = { "Host", "User-Agent", "Content-Length",
                                               "Transfer-Encoding", "Trailer" };

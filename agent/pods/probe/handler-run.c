@@ -15,10 +15,10 @@ enum {
         HANDLER_TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 1,
 };
 
-/* The shim kills a command in time; this is for a shim that does not respond at all. */
+/* The shim kills a command in time; this limit is for a shim that does not respond at all. */
 #define EXEC_ANSWER_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
-/* If the agent itself is later than this, the handler gets the same time again. */
+/* If the agent itself is delayed by more than this, the handler gets the same time again. */
 #define LATE_USEC (20 * USEC_PER_MSEC)
 
 #define HANDLER_TIMER_ACCURACY_USEC (10 * USEC_PER_MSEC)
@@ -184,7 +184,7 @@ static void begin_handler(HandlerRun *run) {
         else if (handler->tcp_socket)
                 /* The API server accepts such a hook, but the kubelet does not. */
                 handler_run_finish_deferred(run, HANDLER_FAILED, "invalid handler: tcpSocket");
-        else if (!handler->sleep) /* a kind that only a newer API server supports */
+        else if (!handler->sleep) /* a kind of handler that only a newer API server supports */
                 handler_run_finish_deferred(run, run->spec.is_hook ? HANDLER_FAILED : HANDLER_ERROR,
                                             "missing handler: this version of Mainstay does not "
                                             "know its kind");

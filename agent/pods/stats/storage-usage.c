@@ -10,7 +10,8 @@
 #define MEASURE_PERIOD_USEC (60 * USEC_PER_SEC)
 #define MEASURE_LIMIT_USEC  (120 * USEC_PER_SEC)
 
-/* If a pod's files cannot be counted in its share of this time, it is not measured; others are. */
+/* A pod whose files cannot be counted in its share of this time is not measured; the other pods
+ * are. */
 #define MEASURE_WALK_OPTION "--seconds=60"
 
 enum {
@@ -79,8 +80,8 @@ static bool parse_measured_number(const char **output, char end_byte, uint64_t *
         return true;
 }
 
-/* A line for each path, in their order. Takes over the paths; NULL: the output is invalid, and they
- * are not taken over. */
+/* The output has a line for each path, in the same order. Takes over the paths; NULL: the output is
+ * invalid, and they are not taken over. */
 static MeasuredPath *parse_measured_paths(const char *output, char **paths, size_t n) {
         cleanup_free MeasuredPath *measured = calloc(n + 1, sizeof(*measured));
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many bytes and inodes the directories of pods use on disk, for /stats/summary and
- * /metrics/cadvisor. A child walks them, at most once a minute and only when a client requests it:
- * a request returns the known values, and starts the measurement for the next one. */
+/* The number of bytes and inodes that the directories of pods use on disk, for /stats/summary and
+ * /metrics/cadvisor. A child walks the directories at most once a minute, and only when a client
+ * requests their usage: a request returns the known values, and starts the measurement for the next
+ * one. */
 
 #include "agent/model/usage.h"
 #include "agent/pods/manager/pod-manager.h"

@@ -14,8 +14,8 @@ void system_containers_done(SystemContainers *containers) {
         *containers = (SystemContainers){ 0 };
 }
 
-/* When its directory was created, as far as the kernel knows, but not before the boot; 0: it does
- * not exist. */
+/* The time at which the directory of the cgroup was created, if the kernel still has it, but not
+ * before the boot; 0: it does not exist. */
 static uint64_t cgroup_started_at(const char *cgroup) {
         cleanup_free char *directory = cgroup_file(cgroup, "memory", ".");
         uint64_t boot = now_realtime_usec() - now_boottime_usec(), made;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The cgroups of the node that the kubelet reports as system containers: its own ("kubelet"), that
- * of the container runtime, which here is that of the shims ("runtime"), and that of all pods
+ * of the container runtime ("runtime"), which here is the cgroup of the shims, and that of all pods
  * ("pods"). There is no "misc", because no process is moved to such a cgroup. */
 
 #include "agent/bundle/bundle-settings.h"
@@ -24,9 +24,9 @@ typedef struct SystemContainers {
         size_t n;
 } SystemContainers;
 
-/* Finds those that exist now, and the cgroups of the QoS classes. 'started_at' is the agent's
- * start. For the others, the results of an earlier call are kept, because the kernel may forget
- * when it created a cgroup. */
+/* Finds the system containers that exist now, and the cgroups of the QoS classes. 'started_at' is
+ * the start time of the agent. The start times of the others are kept from an earlier call, because
+ * the kernel may forget when it created a cgroup. */
 void system_containers_find(SystemContainers *containers, const BundleConfig *bundle,
                             const SandboxConfig *sandbox, uint64_t started_at);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Walks over the node, its pods and their running containers with the usage of each, for
- * /stats/summary and /metrics/cadvisor. metrics/ prints it. */
+/* Visits the node, its pods and their running containers, and reports the usage of each, for
+ * /stats/summary and /metrics/cadvisor. metrics/ prints the usage. */
 
 #include "agent/model/usage.h"
 #include "agent/pods/manager/pod-manager.h"
@@ -11,7 +11,7 @@
 
 /* Samples are borrowed during the call. */
 typedef struct UsageVisitor {
-        /* The node; its system containers; then each pod, followed by its containers. */
+        /* Called for the node, its system containers, then each pod, followed by its containers. */
         void (*on_usage)(const UsageSample *sample, void *userdata);
         /* Storage of the container or pod that was reported last. NULL: storage is not
          * requested. */

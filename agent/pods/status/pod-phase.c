@@ -42,7 +42,8 @@ static void count_init_container(const PodSpec *spec, const Container *container
         if (end && end->exit_code != 0)
                 count->failed_init += terminates_for_good(spec, container, end->exit_code);
         else if (status->state.kind != STATE_TERMINATED)
-                /* Or again pending: its sandbox was lost, or all containers are restarted. */
+                /* The container may also be pending again, because its sandbox was lost or all
+                 * containers are being restarted. */
                 count->pending_init++;
 }
 
@@ -64,7 +65,7 @@ static void count_main_container(const PodSpec *spec, const Container *container
                 count->running++;
         else if (end) {
                 count->stopped++;
-                /* A waiting container runs again, because it was edited. */
+                /* A waiting container will run again, because it was edited. */
                 count->stopped_for_good += status->state.kind == STATE_TERMINATED &&
                                            terminates_for_good(spec, container, end->exit_code);
                 count->succeeded += status->state.kind == STATE_TERMINATED && end->exit_code == 0;

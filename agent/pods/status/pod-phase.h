@@ -2,7 +2,7 @@
 #pragma once
 
 /* The phase of a pod, and the messages of its conditions, computed from the statuses of its
- * containers like in the kubelet. Pure. */
+ * containers as in the kubelet. Pure. */
 
 #include "agent/model/status.h"
 

@@ -147,7 +147,7 @@ static void fill_ready_condition(const PodStatusInput *input, const PodStatus *p
                                   message);
 }
 
-/* Why the node has stopped the pod in favour of others; NULL: it has not. */
+/* The reason why the node has stopped the pod in favour of another one; NULL: it has not. */
 static const char *find_disruption(const PodFailure *failure) {
         if (failure->evicted_at > 0)
                 return failure->message;
@@ -198,7 +198,7 @@ static void fill_pod_conditions(const PodStatusInput *input, const PodStatus *pr
         if (all_restart)
                 set_status_text(&status->conditions[CONDITION_ALL_CONTAINERS_RESTARTING].reason,
                                 "RestartAllContainersStarted");
-        /* Last: readiness gates may name any of the others. */
+        /* Ready comes last, because readiness gates may name any other condition. */
         fill_ready_condition(input, previous, status, reason, message);
 }
 
@@ -261,7 +261,7 @@ static bool has_running_container(const PodStatus *status) {
         return false;
 }
 
-/* As with the kubelet, a pod that is stopped because it failed keeps its phase while a container
+/* As in the kubelet, a pod that is stopped because it failed keeps its phase while a container
  * runs: controllers replace a failed pod, and the scheduler reassigns its resources. */
 static void delay_failed_phase(const PodStatusInput *input, PodStatus *status) {
         if (!input->failure->reason || !has_running_container(status))

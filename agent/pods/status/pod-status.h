@@ -13,8 +13,8 @@ typedef struct PodStatusInput {
         const PodContainers *containers;
         const PodFailure *failure;
         const PodAdmission *admission;
-        const char *awaited_pods; /* the pods after which it starts; this and the next three may be
-                                   * NULL */
+        const char *awaited_pods; /* the pods that this pod waits for; this and the next three may
+                                   * be NULL */
         const char *last_error;   /* why the sandbox is not ready */
         const char *edit_error;   /* why the edited pod cannot start */
         const char *resize_error; /* why the cgroups do not match the spec */

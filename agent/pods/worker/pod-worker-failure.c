@@ -11,7 +11,8 @@
 
 #define STORAGE_EVICTION_GRACE_USEC   (1 * USEC_PER_SEC)
 #define ADMISSION_EVICTION_GRACE_USEC (1 * USEC_PER_SEC)
-/* The default of container engines, which suffices for a container that stops on SIGTERM. */
+/* The default grace period of container engines, which suffices for a container that stops on
+ * SIGTERM. */
 #define DISPLACEMENT_GRACE_USEC (10 * USEC_PER_SEC)
 
 /* 'message' is the status's message, 'event' the event's. */
@@ -113,8 +114,8 @@ void pod_worker_shut_down(PodWorker *worker, uint64_t grace_usec) {
         pod_instance_mark_dirty(&worker->instance);
 }
 
-/* Works like a restart of all containers, which waits for containers that are being stopped, and
- * needs no sandbox. */
+/* Works like a restart of all containers: waits for containers that are being stopped, and needs no
+ * sandbox. */
 void pod_worker_cancel_shutdown(PodWorker *worker) {
         if (!worker->failure.is_until_reboot)
                 return;

@@ -79,7 +79,8 @@ struct PodWorker {
         bool resizes_started; /* a container was being created, possibly with earlier resources */
         PodVolumes volumes;
         TerminatedContainers terminated;
-        bool has_unread_checkpoints; /* of an earlier agent: they are read again, not replaced */
+        bool has_unread_checkpoints; /* files of an earlier agent that are read again, not replaced
+ */
         const PodStatus *status;     /* as of the end of the last step */
         char *last_error;            /* why the sandbox is not ready, for the status */
         bool is_only_awaited; /* the missing object is expected to arrive: this is not logged as an
@@ -103,21 +104,22 @@ void pod_worker_sync_containers(PodWorker *worker);
 /* Sets the last error; records an event for each error, and logs it once. NULL: none. */
 void pod_worker_set_last_error(PodWorker *worker, const char *message);
 
-/* Sets what the pod waits for without an error: only shown in its status. */
+/* Sets what the pod waits for without an error; this is only shown in its status. */
 void pod_worker_set_awaited(PodWorker *worker, const char *message);
 
 /* Whether the pod is in the host network, or its network can be attached. If not, the pod waits,
  * which is reported. */
 bool pod_worker_has_network(PodWorker *worker);
 
-/* In microseconds: the shortest of those of its deletion, its failure and its spec. */
+/* The grace period in microseconds: the shortest of those of the deletion, the failure and the
+ * spec. */
 uint64_t pod_worker_grace_period(const PodWorker *worker);
 
 /* Arms a timer that kills the shim after the grace period and the time that a shim needs. */
 void pod_worker_arm_termination(PodWorker *worker, uint64_t grace_usec);
 
 /* Limits the remaining time of containers that are already being stopped, for any reason, to the
- * current grace period, from now on. */
+ * current grace period, counted from now. */
 void pod_worker_shorten_grace(PodWorker *worker);
 
 void pod_worker_update_volumes(PodWorker *worker);
@@ -165,7 +167,7 @@ void pod_worker_step_sandbox(PodWorker *worker);
 /* The only writer of the state. Removes the timer of the old state. */
 void pod_worker_set_state(PodWorker *worker, PodWorkerState state);
 
-/* Steps that wait for a retry are retried now. */
+/* Retries immediately if a retry is pending. */
 void pod_worker_retry_now(PodWorker *worker);
 
 /* Whether containers may run. */

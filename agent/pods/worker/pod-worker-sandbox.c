@@ -98,7 +98,7 @@ static void arm_sandbox_state_timer(PodWorker *worker, clockid_t clock, uint64_t
                                        worker->instance.description);
 }
 
-/* With an increasing delay, until the pod is set up. */
+/* Retries with an increasing delay until the pod is set up. */
 static void retry_sandbox_later(PodWorker *worker, PodWorkerState state) {
         PodSandboxProgress *sandbox = &worker->sandbox;
 
@@ -141,7 +141,7 @@ static void detach_pod_network(PodWorker *worker) {
         network_attachment_detach(worker->instance.attachment, worker->instance.sandbox);
 }
 
-/* The network is first, because the shim runs its plugins. */
+/* The network comes first, because the shim runs its plugins. */
 static void tear_down_sandbox(PodWorker *worker) {
         if (has_pod_network(worker))
                 detach_pod_network(worker);
@@ -342,13 +342,13 @@ static bool must_tear_down_sandbox(const PodWorker *worker, bool is_ready, bool 
                 return true;
         if (!attachment)
                 return false;
-        /* Also a shim whose teardown an earlier agent has started. */
+        /* This includes a shim whose teardown an earlier agent has started. */
         return has_teardown_sandbox(worker) ||
                (is_ready && has_run && network_attachment_is_deleting(attachment));
 }
 
-/* After a connection: earlier requests may be lost, so due requests are repeated. 'has_run': the
- * shim has containers, which ran in its current network. */
+/* Called when the agent has connected: earlier requests may have been lost, so due requests are
+ * repeated. 'has_run': the shim has containers, which ran in its current network. */
 static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         const PodInstance *pod = &worker->instance;
 
@@ -370,7 +370,7 @@ static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         }
 }
 
-/* The shim has the containers: they are supervised even though files are still unread. */
+/* The shim has the containers, so they are supervised even though files are still unread. */
 static void do_without_unread_checkpoints(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r = pod_worker_load_checkpoints(worker, &error);
@@ -428,7 +428,8 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
                 on_sandbox_setup_failed(worker, event->message);
                 break;
         case SHIM_EVENT_LOST:
-                /* The containers are informed at once, so that none sends it a request. */
+                /* The containers are informed at once, so that none of them sends a request to the
+                 * shim. */
                 worker->sandbox.is_lost = true;
                 lose_pod_containers(worker);
                 break;
@@ -449,7 +450,8 @@ static void on_pod_sandbox_event(Sandbox *sandbox, const ShimEvent *event, void 
         case N_SHIM_EVENT_TYPES:
                 break;
         }
-        /* Before any status reports it, because a completed container does not run again. */
+        /* This is written before any status reports it, because a completed container does not run
+         * again. */
         if (event->type == SHIM_EVENT_EXITED || event->type == SHIM_EVENT_SYNCED)
                 pod_worker_store_terminated_containers(worker);
         pod_instance_mark_dirty(&worker->instance);
@@ -642,8 +644,8 @@ static int begin_opening(const ObjectKey *key, void *userdata) {
         return 0;
 }
 
-/* Encrypted Secrets of the pod are decrypted while its shim starts, all of them together. Whether
- * there are some. */
+/* Starts the decryption of all encrypted Secrets of the pod together, while its shim starts.
+ * Returns whether there are any. */
 static bool open_secrets_of_pod(const PodInstance *pod) {
         SecretOpening opening = { .pod = pod };
 
@@ -651,7 +653,7 @@ static bool open_secrets_of_pod(const PodInstance *pod) {
         return opening.is_under_way;
 }
 
-/* If a Secret is being decrypted, the set-up of the sandbox prepares them. */
+/* If a Secret is still being decrypted, the set-up of the sandbox prepares the volumes later. */
 static int prepare_volumes_before_start(PodWorker *worker, bool opens_secrets, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         int r = prepare_volumes(worker, &error);
@@ -777,7 +779,8 @@ static bool is_object_awaited(const PodWorker *worker, int r) {
         return r == -EAGAIN && (stage == START_CLASSES || stage == START_VOLUMES);
 }
 
-/* The node admits the pod, its network can be attached, and the pods that it is after are ready. */
+/* The node admits the pod, its network can be attached, and the pods that it waits for are ready.
+ */
 static bool may_start_sandbox(PodWorker *worker) {
         if (pod_worker_is_admitted(worker))
                 return pod_worker_has_network(worker) &&

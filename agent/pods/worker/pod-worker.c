@@ -28,12 +28,12 @@
 /* The kubelet's grace period for a container that is stopped because all are restarted. */
 #define RESTART_ALL_GRACE_USEC (2 * USEC_PER_SEC)
 
-/* If a pod's removal has reached this back-off delay, it has failed five times. */
+/* When the removal of a pod has reached this back-off delay, it has failed five times. */
 #define REMOVAL_FAILS_USEC (16 * USEC_PER_SEC)
 
 /* ---- errors ---- */
 
-/* An event each time, so that users see that the agent keeps trying. */
+/* Emits an event each time, so that users see that the agent keeps trying. */
 static void record_worker_error(const PodWorker *worker, const char *message) {
         const PodInstance *instance = &worker->instance;
         bool is_starting = instance->is_desired && worker->sandbox.state == WORKER_NO_SANDBOX;
@@ -539,7 +539,7 @@ bool pod_worker_uses_resources(const PodWorker *worker) {
         return state != WORKER_NO_SANDBOX && state != WORKER_REMOVED;
 }
 
-/* Also before it starts again, for example after a reboot. */
+/* This also applies before the pod starts again, for example after a reboot. */
 bool pod_worker_holds_ports(PodWorker *worker) {
         PodWorkerState state = worker->sandbox.state;
 
@@ -793,7 +793,7 @@ static void add_ephemeral_containers(PodWorker *worker) {
 void pod_worker_apply_edit_take(PodWorker *worker, Pod *pod, const EditPlan *plan) {
         Pod *present = worker->instance.pod, old = *present;
 
-        /* Other parts have pointers to the pod and to its UID: both keep their addresses. */
+        /* Other parts have pointers to the pod and to its UID, so both keep their addresses. */
         *present = *pod;
         present->metadata.uid = old.metadata.uid;
         old.metadata.uid = pod->metadata.uid;

@@ -54,11 +54,11 @@ bool pod_worker_has_processes(const PodWorker *worker);
  * worker runs again. */
 const char *pod_worker_removal_error(const PodWorker *worker);
 
-/* Whether one of its containers has run, or an attempt was made. */
+/* Whether one of its containers has run, or the agent has tried to run one. */
 bool pod_worker_has_started(const PodWorker *worker);
 
-/* For the record: which attempts were started with an older spec; with a plan, as it will be after
- * the edit. The caller frees it; NULL: out of memory. */
+/* For the record: the attempts that were started with an older spec; if 'plan' is given, the text
+ * as it will be after that edit. The caller frees it; NULL: out of memory. */
 char *pod_worker_print_outdated(const PodWorker *worker, const EditPlan *plan);
 void pod_worker_parse_outdated(PodWorker *worker, const char *text);
 
@@ -135,7 +135,7 @@ const Pod *pod_worker_pod(const PodWorker *worker);
  * source. */
 void pod_worker_set_source(PodWorker *worker, ObjectSource source);
 
-/* Reports how often each of its probes had which result. */
+/* Reports the number of results of each kind for each of its probes. */
 void pod_worker_for_each_probe(const PodWorker *worker, probe_sample_t each, void *userdata);
 
 /* The status as of its last step, valid until the next one; pod_status_ref() keeps it alive. */
@@ -157,9 +157,9 @@ int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *
  * a message. */
 int pod_worker_check_instance(const PodWorker *worker, const char *uid, Error *reterr);
 
-/* The same, and requests a connection to a TCP port on the loopback address in the pod's network.
- * Returns the socket through which the connection arrives, see port_connection_request(), or -errno
- * with a message. */
+/* Does the same check, then requests a connection to a TCP port on the loopback address in the
+ * pod's network. Returns the socket through which the connection arrives, see
+ * port_connection_request(), or -errno with a message. */
 int pod_worker_connect_to_port(PodWorker *worker, const char *uid, unsigned port, bool is_ipv6,
                                Error *reterr);
 
@@ -177,11 +177,11 @@ int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char
 
 /* ---- eviction for node pressure ---- */
 
-/* Whether it is desired, has not failed, and has a sandbox, so that it may be using the resource
- * that is short. */
+/* Whether it is desired, has not failed, and has a sandbox, so that it may be using the scarce
+ * resource. */
 bool pod_worker_is_active(const PodWorker *worker);
 
-/* Its data as a candidate for eviction; the caller ends it with eviction_candidate_done(). 0 or
+/* The pod as a candidate for eviction; the caller ends it with eviction_candidate_done(). 0 or
  * -errno. */
 int pod_worker_eviction_candidate(const PodWorker *worker, EvictionCandidate *ret);
 
@@ -190,7 +190,7 @@ int pod_worker_eviction_candidate(const PodWorker *worker, EvictionCandidate *re
 bool pod_worker_evict(PodWorker *worker, NodeCondition condition, const char *message,
                       int64_t max_grace_seconds, uint64_t *ret_grace_usec);
 
-/* When (realtime) and for which condition it was evicted; 0: it was not. */
+/* The time (realtime) and the condition of its eviction; 0: it was not evicted. */
 uint64_t pod_worker_evicted_at(const PodWorker *worker, NodeCondition *ret_condition);
 
 /* Whether it has failed, and something of it is still running or mounted. */
