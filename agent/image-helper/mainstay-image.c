@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay-image: reads image archives, and talks to registries and to sources of manifests, for
- * the agent, which must not parse untrusted bytes. Runs for one command and exits. Errors are one
- * message on standard error and exit status 1, or EX_TEMPFAIL if a retry may succeed. */
+/* mainstay-image: reads image archives and communicates with registries and sources of manifests on
+ * behalf of the agent, which must not parse untrusted bytes. Runs for one command and exits. Errors
+ * are one message on standard error and exit status 1, or EX_TEMPFAIL if a retry may succeed. */
 
 #include "agent/image-helper/delta/delta-make.h"
 #include "agent/image-helper/import/rootfs-import.h"
@@ -203,7 +203,7 @@ static int verb_delta(Store *store, Error *reterr) {
         return collect_delta(arg_archive, arg_other, store, reterr);
 }
 
-/* By digest; each one is given with --name. */
+/* The images are selected by digest, each with --name. */
 static int verb_remove(Store *store, Error *reterr) {
         int r;
 
@@ -481,7 +481,7 @@ int main(int argc, char **argv) {
 
         confine_process();
         (void) umask(0);
-        /* Names are just bytes here. Only in this locale does libarchive return them unchanged. */
+        /* Names are plain bytes here, and libarchive returns them unchanged only in this locale. */
         (void) setlocale(LC_CTYPE, "C.UTF-8");
         status = parse_image_arguments(argc, argv);
         if (status < 0)

@@ -27,7 +27,7 @@ struct ImageArchive {
         size_t n_members;
 };
 
-/* 1: with gzip or zstd. 0: it is plain, or not an archive. */
+/* 1: it is compressed with gzip or zstd. 0: it is plain, or not an archive. */
 static int detect_compression(int fd, Error *reterr) {
         char start[16] = { 0 };
         ssize_t n = pread(fd, start, sizeof(start), 0);
@@ -125,7 +125,7 @@ static int next_header(struct archive *archive, struct archive_entry **ret, Erro
 }
 
 static int read_member_table(ImageArchive *source, Error *reterr) {
-        /* In this order: the archive is freed before the stream that it reads. */
+        /* The order matters: the archive is freed before the stream that it reads. */
         cleanup_with(byte_stream_freep) ByteStream *file = NULL;
         cleanup_with(archive_read_freep) struct archive *archive = NULL;
         struct archive_entry *entry;
@@ -174,7 +174,8 @@ int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr) 
         return 0;
 }
 
-/* The last member with a name is used, so a name sorts after all members that have it. */
+/* The last member with a name is used, so the searched name sorts after all members that have it.
+ */
 static int compare_name_behind_member(const char *name, const ArchiveMember *member) {
         return strcmp(name, member->name) < 0 ? -1 : 1;
 }

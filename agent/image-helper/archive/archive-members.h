@@ -21,7 +21,7 @@ typedef struct ImageArchive ImageArchive;
 int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr);
 
 /* The regular file with that name, following links. NULL if there is none. If several members have
- * the same name, the last one is used, like after unpacking. */
+ * the same name, the last one is used, as if the archive were unpacked. */
 const ArchiveMember *image_archive_find(const ImageArchive *source, const char *name);
 
 /* The member after 'previous' in the order of names, or the first one if it is NULL. NULL after the
@@ -32,7 +32,7 @@ const ArchiveMember *image_archive_next(const ImageArchive *source, const Archiv
 int image_archive_stream(const ImageArchive *source, const ArchiveMember *member, ByteStream **ret,
                          Error *reterr);
 
-/* Reads a small member, with an additional NUL. -ENOENT with a message if it is missing, -EFBIG. */
+/* Reads a small member, and appends a NUL. -ENOENT with a message if it is missing, -EFBIG. */
 int image_archive_read(const ImageArchive *source, const char *name, size_t max_bytes,
                        char **ret_data, size_t *ret_length, Error *reterr);
 

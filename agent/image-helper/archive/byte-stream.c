@@ -25,7 +25,7 @@ enum {
 
 struct ByteStream {
         struct archive *archive; /* source of the data; NULL: 'fd' */
-        bool is_raw;             /* the archive has no members: its blocks are read directly */
+        bool is_raw;             /* the archive has no members, so its blocks are read directly */
         bool is_empty;           /* and decompresses nothing */
         ByteStream *below;
         Gunzip *gunzip;     /* decompresses 'below'; NULL: an archive does, or nothing */
@@ -320,7 +320,7 @@ static ssize_t read_operations(void *userdata, const void **ret, Error *reterr) 
         return byte_stream_read(userdata, ret, reterr);
 }
 
-/* Three streams: behind the header, decompressed, applied. */
+/* Stacks three streams: the bytes after the header, decompressed, and applied to the base. */
 int byte_stream_new_patched_take(ByteStream *below, const LayerView *base, ByteStream **ret,
                                  Error *reterr) {
         cleanup_with(byte_stream_freep) ByteStream *operations = NULL, *stream = NULL;

@@ -134,7 +134,7 @@ static int add_listed_items(Catalog *catalog, Error *reterr) {
                 return r;
         if (!json_is_array(json))
                 return error_setf(reterr, EBADMSG, "it is not a list");
-        /* Each entry costs as much as reading its configuration, even if it is a duplicate. */
+        /* For each entry the configuration is read, even if the entry is a duplicate. */
         if (json_array_size(json) > CATALOG_IMAGES_MAX)
                 return error_setf(reterr, E2BIG, "it lists more than %d images",
                                   CATALOG_IMAGES_MAX);

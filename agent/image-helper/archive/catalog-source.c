@@ -31,8 +31,8 @@ static int check_archive_layer(void *userdata, const CatalogBlob *blob, Error *r
         return error_setf(reterr, ENOENT, "the archive does not contain layer %s", blob->digest);
 }
 
-/* A delta omits the layers of its base. If other layers are below such a layer now, it must be
- * unpacked again: a store that pulled it has its blob. */
+/* A delta omits the layers of its base. If such a layer is now on top of other layers, it must be
+ * unpacked again from its blob, which a store has if it pulled the layer. */
 static int open_left_out_layer(Catalog *catalog, const CatalogBlob *blob, ByteStream **ret,
                                Error *reterr) {
         close_fd(catalog->blob_fd);

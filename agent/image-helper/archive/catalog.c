@@ -80,7 +80,7 @@ int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
         return r;
 }
 
-/* Some tools specify neither: then the image is for any machine. */
+/* Some tools specify neither, in which case the image is for any machine. */
 static unsigned image_config_match_score(const ImageConfig *config) {
         return platform_match_score(config->os ? config->os : "linux",
                                     config->architecture ? config->architecture

@@ -19,7 +19,7 @@ typedef struct CatalogBlob {
         char *member;             /* name in the archive */
         char *media_type;         /* NULL if no manifest has it */
         uint64_t size;            /* as in the archive; verified only together with a digest */
-        char digest[DIGEST_SIZE]; /* "" if the archive has none, like docker archives */
+        char digest[DIGEST_SIZE]; /* "" if the archive has none, as in docker archives */
 } CatalogBlob;
 
 typedef struct CatalogImage {
@@ -33,7 +33,7 @@ typedef struct CatalogImage {
         CatalogBlob config;
         ImageConfig *settings;
         CatalogBlob *layers; /* lowest first, as many as there are DiffIDs */
-        CatalogBlob *delta;  /* as many: their alternatives in a delta; layers without one have no
+        CatalogBlob *delta;  /* as many: their replacements in a delta; layers without one have no
                               * digest here. NULL: not from a delta (image-delta.h) */
         char base_config[DIGEST_SIZE]; /* for a delta: configuration of the image on which it is
                                         * based
@@ -60,8 +60,8 @@ const CatalogImage *catalog_find(const Catalog *catalog, const char *digest);
 int catalog_blob_init(CatalogBlob *blob, const OciDescriptor *descriptor);
 void catalog_blob_done(CatalogBlob *blob);
 
-/* For the readers of each format: adds an image, or only its names if it is in the list already.
- * Takes ownership of the image. 0 or -errno. */
+/* For the readers of each format: adds an image, or only its names if the image is already in the
+ * list. Takes ownership of the image. 0 or -errno. */
 int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr);
 void catalog_image_done(CatalogImage *image);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reads gzip with ISA-L, if built with it: twice as fast as zlib, which takes most of the unpacking
- * time. Without it, libarchive reads gzip. */
+/* Reads gzip with ISA-L, if built with it: it is twice as fast as zlib, which would take most of
+ * the time of unpacking. Without ISA-L, libarchive reads gzip. */
 
 #include "common/error.h"
 

@@ -27,8 +27,8 @@ typedef enum TarNameKind {
         TAR_NAME_IGNORED,  /* ".wh..wh.plnk" and the like: metadata of aufs, which is ignored */
 } TarNameKind;
 
-/* The kind of the last component; for a whiteout *ret_hidden is the name that it hides. -EINVAL for
- * a whiteout of "", "." or "..". */
+/* The kind of the last component; for a whiteout, *ret_hidden is the name that the whiteout hides.
+ * -EINVAL for a whiteout of "", "." or "..". */
 int tar_name_classify(const char *base, TarNameKind *ret_kind, const char **ret_hidden,
                       Error *reterr);
 

@@ -8,7 +8,7 @@ enum {
         BLOCKS_MAX = 128 * 1024 /* of the old file, so that their table is small */
 };
 
-#define FACTOR UINT32_C(0x9E3779B1) /* odd, so that no byte of the block is lost */
+#define FACTOR UINT32_C(0x9E3779B1) /* odd, so that every byte of the block affects the hash */
 
 /* The blocks of the old file by their hash; a slot has the number of a block plus one. */
 typedef struct BlockTable {
@@ -81,7 +81,7 @@ static int report_gap(Matching *matching, uint64_t start, uint64_t position) {
                               size, is_similar ? matching->behind : 0, matching->userdata);
 }
 
-/* A match of a block at 'start' with one at 'position', extended to both sides. */
+/* Extends the match between the blocks at 'start' and at 'position' in both directions. */
 static int report_match(Matching *matching, uint64_t start, uint64_t position, uint64_t size) {
         int r;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Finds the common parts of two versions of a file, like rsync: blocks of the old one are found in
- * the new one by a rolling hash, and each match is extended as far as possible. Pure. */
+/* Finds the common parts of two versions of a file, like rsync: a rolling hash finds blocks of the
+ * old version in the new one, and each match is extended as far as possible. Pure. */
 
 #include "common/macros.h"
 

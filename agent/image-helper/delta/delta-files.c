@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every entry of every layer is a claim on a name: that it exists, or that it is hidden. The
- * highest claim on a name wins, unless a claim on a parent directory is even higher. */
+/* Every entry of every layer makes a claim about a name: it exists, or it is hidden. The claim of
+ * the highest layer wins, unless an even higher layer makes a claim about a parent directory. */
 
 #include "agent/image-helper/delta/delta-files.h"
 
@@ -25,7 +25,8 @@ typedef enum ClaimKind {
 } ClaimKind;
 
 typedef struct Claim {
-        char *name; /* owned: a whiteout's differs from the entry's */
+        char *name; /* owned, because the name that a whiteout hides differs from the name of the
+                     * entry */
         const ScannedEntry *entry;
         const uint8_t *data; /* of the layer */
         size_t layer, order; /* within a layer the last one wins; a whiteout comes before all
@@ -139,13 +140,13 @@ static int compare_claimed_name(const char *name, const Claim *claim) {
         return strcmp(name, claim->name);
 }
 
-/* The claims on one name, the highest first; NULL if there is none. */
+/* The claims about one name, the highest first; NULL if there is none. */
 static const Claim *find_claims(const Claims *claims, const char *name) {
         return ARRAY_FIND(name, claims->items, claims->n, compare_claimed_name);
 }
 
-/* Whether a claim on the directory hides the content of a layer below it: a claim of a higher
- * layer, which precedes those of lower ones. */
+/* Whether a claim about the directory hides its content in this layer: a claim of a higher layer,
+ * which precedes those of lower layers in the list. */
 static bool directory_hides(const Claims *claims, const char *directory, size_t layer) {
         const Claim *claim = find_claims(claims, directory);
 

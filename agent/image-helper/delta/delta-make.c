@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The layers of both images are decompressed into unnamed files and mapped. A layer of the new
- * image that the old one also has is omitted; another one is compared file by file with all files
- * of the old image, and included unchanged if that takes fewer bytes. */
+ * image that the old one also has is omitted; every other layer is compared file by file with all
+ * files of the old image, and is included unchanged if that takes fewer bytes. */
 
 #include "agent/image-helper/delta/delta-make.h"
 

@@ -15,8 +15,8 @@ typedef struct DeltaInput {
 /* A delta as blobs. */
 typedef struct DeltaArtifact {
         char *manifest; /* the manifest's text; the caller frees it */
-        json_t *blobs; /* receives [{"digest": …, "size": …}, …]: the blobs that differ from the
-                          image's own */
+        json_t *blobs; /* receives [{"digest": …, "size": …}, …]: the blobs that are not blobs of
+                        * the image itself */
         char base[DIGEST_SIZE]; /* of the old image's configuration */
 } DeltaArtifact;
 

@@ -32,7 +32,7 @@ static int find_layer_index(const CatalogImage *image, const char *digest) {
         return -ENOENT;
 }
 
-/* A layer of another image, and a duplicate layer, is ignored. */
+/* Layers of other images and duplicate layers are ignored. */
 static int attach_delta_layer(const json_t *layer, CatalogImage *image, Error *reterr) {
         const char *to = delta_annotation(layer, ANNOTATION_DELTA_TO);
         OciDescriptor descriptor = { 0 };

@@ -38,8 +38,8 @@
 int image_delta_read(const ImageProvider *source, const OciDescriptor *descriptor,
                      CatalogImage *image, Error *reterr);
 
-/* Adds the blobs of an artifact's manifest to the image, which has been read already. 0, or -errno
- * with a message; the image is then without a delta. */
+/* Adds the blobs of an artifact's manifest to the image, which has already been read. 0; or -errno
+ * with a message, after which the image has no delta. */
 int image_delta_attach(const json_t *manifest, CatalogImage *image, Error *reterr);
 
 /* The layers of an image in the store to which a delta is applied. */

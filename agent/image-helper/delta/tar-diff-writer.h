@@ -26,7 +26,7 @@ int tar_diff_writer_add(TarDiffWriter *writer, const char *path, uint64_t positi
 /* Writes pending data. */
 int tar_diff_writer_finish(TarDiffWriter *writer, Error *reterr);
 
-/* The digest and the size of the output; to be called after that, and only once. */
+/* The digest and the size of the output; to be called once, after the end. */
 void tar_diff_writer_result(TarDiffWriter *writer, char ret[DIGEST_SIZE], uint64_t *ret_size);
 
 TarDiffWriter *tar_diff_writer_free(TarDiffWriter *writer);

@@ -86,7 +86,7 @@ static int read_patch_varint(TarPatch *patch, uint64_t *ret, Error *reterr) {
 
                 if (r <= 0)
                         return r < 0 ? r : set_truncated_error(reterr);
-                /* The tenth byte has one bit left. */
+                /* The tenth byte of a varint contributes only one bit. */
                 if (i == VARINT_BYTES_MAX - 1 && byte > 1)
                         break;
                 value |= (uint64_t) (byte & 0x7F) << (7 * i);
@@ -104,7 +104,7 @@ enum {
         BASE_OPEN_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY
 };
 
-/* Takes a descriptor, or an error: only a regular file can be a source. */
+/* Takes over a descriptor, or passes on -errno. Only a regular file can be a source. */
 static int take_base_regular(int opened) {
         cleanup_close int fd = opened;
         struct stat st;
@@ -145,10 +145,10 @@ static int open_base_resolved(const LayerView *view, const char *path) {
         return open_base_regular(view, whole);
 }
 
-/* In nearly all cases the highest layer that contains the path has the file, without links in the
- * path: that takes one call per layer, while a look-up takes four per component. If a layer hides
- * the path or leads it through a link, this fails, but not with -ENOENT. A file below an opaque
- * directory is also found, as a file that a layer hides. */
+/* In nearly all cases the highest layer that contains the path has the file, and the path contains
+ * no links: opening it takes one call per layer, while a look-up takes four per component. If a
+ * layer hides the path, or the path contains a link, opening fails, but not with -ENOENT. A file
+ * below an opaque directory is also found, like a file that a layer hides. */
 static int open_base_directly(const LayerView *view, const char *path) {
         int fd = -ENOENT;
 
@@ -249,7 +249,7 @@ static int start_patch_operation(TarPatch *patch, uint8_t operation, uint64_t si
         return error_setf(reterr, EBADMSG, "the delta has the unknown operation %u", operation);
 }
 
-/* 1: it has been started. 0: the end of the delta. */
+/* 1: an operation has been started. 0: the end of the delta. */
 static int next_patch_operation(TarPatch *patch, Error *reterr) {
         uint8_t operation;
         uint64_t size;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Level by level, with four descriptors each. No other process writes to either tree, but the
- * stored one may be damaged in any way: it is opened like untrusted data. */
+/* The trees are compared level by level, with four open descriptors per level. No other process
+ * writes to either tree, but the stored one may be damaged in any way: it is treated like untrusted
+ * data. */
 
 #include "agent/image-helper/delta/tree-compare.h"
 
@@ -65,7 +66,7 @@ static int compare_contents(const ComparedPair *pair) {
 
                 if (n < 0)
                         return -errno;
-                /* Bytes that the disk cannot read are damaged, too. */
+                /* Bytes that cannot be read from the disk also count as damaged. */
                 if (m != n || memcmp(a, b, (size_t) n) != 0)
                         return 0;
                 if (n == 0)
@@ -194,7 +195,7 @@ static int put_in_place(const ComparedPair *pair, bool makes_room) {
         return 0;
 }
 
-/* A directory keeps its place, because its contents are compared separately. */
+/* A directory stays in place, because its contents are compared separately. */
 static int repair_directory(const ComparedPair *pair) {
         cleanup_close int one =
                 open_without_symlinks(pair->sound_fd, pair->name, O_RDONLY | O_DIRECTORY);

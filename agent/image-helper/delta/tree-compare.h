@@ -12,7 +12,7 @@ enum {
         COMPARE_LINKS = 1024
 };
 
-/* A file with several names, and the fault that was found under one of them. */
+/* A file with several names, and the fault that was found in it. */
 typedef struct ComparedLink {
         ino_t sound, here;
         bool is_faulty;

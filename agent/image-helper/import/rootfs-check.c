@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Applies the rules of layer-unpack.c, which applies them again: so the import of a damaged or
- * hostile tar fails immediately, and not only the start of a pod. */
+/* Applies the rules that layer-unpack.c applies later, so that the import of a damaged or hostile
+ * tar already fails, and not only the start of a pod. */
 
 #include "agent/image-helper/import/rootfs-check.h"
 
@@ -136,7 +136,7 @@ int rootfs_tar_check(int fd, Error *reterr) {
         RootfsCheck check = { 0 };
         int r;
 
-        /* Read instead of skipped, so that a truncated tar is detected. */
+        /* The data is read instead of skipped, so that a truncated tar is detected. */
         r = byte_stream_new_pipe(fd, &tar);
         if (r < 0)
                 return r;

@@ -6,6 +6,6 @@
 #include "common/error.h"
 
 /* Checks the tar of a root file system, from the current position of the file to its end: whether
- * its entries, by name, type and size, can be unpacked, it is not truncated, and it is not an image
- * archive. 0, or -errno with a message. */
+ * it is complete, is not an image archive, and has only entries whose names, types and sizes can be
+ * unpacked. 0, or -errno with a message. */
 int rootfs_tar_check(int fd, Error *reterr);

@@ -21,7 +21,7 @@ static int set_member(json_t *object, const char *key, json_t *value) {
         return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
 }
 
-/* The object that is the member; created if it is missing. */
+/* The object in a member of that name, which is created if it is missing. */
 static json_t *open_member(json_t *config, const char *member) {
         json_t *object = json_object_get(config, member);
 
@@ -115,7 +115,7 @@ static int apply_command(json_t *config, const char *member, const char *value, 
         return r < 0 ? r : set_member(config, member, array);
 }
 
-/* "A=b C='d e'", or "A b c" for a single one. */
+/* "A=b C='d e'", or "A b c" for a single variable. */
 static int split_pairs(const char *value, char ***ret, Error *reterr) {
         cleanup_strv char **words = NULL;
         size_t key = strcspn(value, BLANKS "=");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The layer is the decompressed tar: it is copied after the space for its header, whose name is the
- * digest and therefore known last. */
+/* The layer is the decompressed tar. It is copied to the place after its header, which is written
+ * last, because it contains the digest as the name. */
 
 #include "agent/image-helper/import/rootfs-import.h"
 
@@ -173,7 +173,8 @@ int rootfs_import(const RootfsImport *import, Error *reterr) {
                                "0000000000000000000000000000000000000000000000000000000000000000" };
         int r;
 
-        /* Applies its changes first, so that a mistake is found before a large tar is read. */
+        /* Applies the changes of the configuration first, so that a mistake in them is found before
+         * a large tar is read. */
         r = make_config(import, &layer, &config, reterr);
         if (r < 0)
                 return r;

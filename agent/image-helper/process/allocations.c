@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Only for the program mainstay-image: it exits if an allocation fails, and is started again later.
- * Libraries that parse untrusted bytes do not all survive a failed allocation: libarchive (3.6)
- * writes through a pointer that it has not checked, or gives an entry without its name, libcurl
- * returns partial results. Memory is limited, so an image can provoke this.
+/* This file is only for the program mainstay-image, which exits if an allocation fails, and is
+ * started again later. Libraries that parse untrusted bytes do not all survive a failed allocation:
+ * libarchive (3.6) writes through a pointer that it has not checked, or gives an entry without its
+ * name, libcurl returns partial results. Memory is limited, so an image can provoke this.
  *
  * Functions that a program defines under these names are also called by its libraries. A sanitizer
  * has its own allocators; if allocations are to fail in tests, failing-allocations.c calls

@@ -37,7 +37,7 @@ static int write_fetched_bytes(const void *data, size_t length, uint64_t positio
         r = pwrite_all(target->fd, data, length, position);
         if (r < 0)
                 return r;
-        /* A full pipe has a wake-up pending already. At the end, closing the pipe wakes the
+        /* If the pipe is full, a wake-up is already pending. At the end, closing the pipe wakes the
          * reader. */
         if (target->wakeup_fd >= 0 && target->unsignaled >= WAKEUP_BYTES) {
                 (void) !write(target->wakeup_fd, "", 1);
@@ -110,8 +110,8 @@ static void refuse_fetch_requests(int queue, int r, const Error *error) {
         }
 }
 
-/* The reply is sent before the descriptors are closed: the reader of a pipe that has ended can wait
- * for it. A fetcher that cannot reply ends. */
+/* The reply is sent before the descriptors are closed, so that a reader that sees the end of the
+ * pipe can rely on the reply. A fetcher that cannot reply ends. */
 static void run_fetcher(Endpoints *endpoints, int queue) {
         cleanup_with(registry_client_freep) RegistryClient *registry = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -202,8 +202,8 @@ int fetcher_pool_receive(const FetcherPool *fetchers, FetchReply *ret) {
         return 0;
 }
 
-/* They run as another user and cannot be killed: an idle one ends with the queue, a busy one with
- * its parent. */
+/* Fetchers run as another user and cannot be killed: an idle one exits when the queue is closed, a
+ * busy one when its parent exits. */
 void fetcher_pool_done(FetcherPool *fetchers) {
         close_fd(fetchers->fd);
         *fetchers = (FetcherPool){ .fd = -EBADF };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Fetchers: processes that talk to registries. They take requests from one queue, can access
- * nothing but the network, and write to the descriptor that came with the request. Their output is
- * untrusted: the requester verifies the digest. */
+/* Fetchers are processes that communicate with registries. They take requests from one queue, can
+ * access nothing but the network, and write to the descriptor that came with the request. Their
+ * output is untrusted: the requester verifies the digest. */
 
 #include "agent/image-helper/registry/registry-client.h"
 
@@ -17,7 +17,7 @@ enum {
         FETCH_DOCUMENT = UINT16_MAX /* instead of a layer's number */
 };
 
-/* The ID of a request: for a layer in an attempt, or for a document, which are counted. */
+/* The ID of a request: for a layer in an attempt, or for a document, numbered in order. */
 static inline uint32_t fetch_id(uint32_t count, size_t layer) {
         return count << 16 | (uint16_t) layer;
 }
@@ -51,8 +51,8 @@ typedef struct FetchReply {
         char message[FETCH_MESSAGE_SIZE];
 } FetchReply;
 
-/* Starts them; to be called before privileges are dropped. 'close_in_fetcher' lists descriptors
- * that they must not have, terminated by a negative number. */
+/* Starts the fetchers; to be called before privileges are dropped. 'close_in_fetcher' lists
+ * descriptors that they must not have, terminated by a negative number. */
 int fetcher_pool_start(Endpoints *endpoints, size_t n, const int *close_in_fetcher,
                        FetcherPool *ret, Error *reterr);
 
@@ -64,5 +64,5 @@ int fetcher_pool_submit(const FetcherPool *fetchers, const FetchRequest *request
 /* Waits for the next reply. 0, or -EPIPE if all fetchers are gone. */
 int fetcher_pool_receive(const FetcherPool *fetchers, FetchReply *ret);
 
-/* Closes the queue: the fetchers end, as they also do when this process ends. */
+/* Closes the queue, after which the fetchers exit; they also do so when this process ends. */
 void fetcher_pool_done(FetcherPool *fetchers);

@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* A zstd window of 128 MiB is the largest that decoders must support, and libarchive does. */
+/* 128 MiB is the largest zstd window that decoders must support, and libarchive supports it. */
 #define DATA_BYTES_MAX (320 * MIB)
 #define OWN_USER       "mainstay-image"
 #define FILE_BYTES_MAX (UINT64_C(256) << 30)
@@ -56,7 +56,7 @@ void confine_process(void) {
 static int drop_capabilities(uint64_t keep, Error *reterr) {
         int r = privileges_keep_capabilities(keep);
 
-        /* Changing the user has reset it. */
+        /* Changing the user has reset this attribute. */
         privileges_hide_memory();
         return r < 0 ? error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r)) : 0;
 }

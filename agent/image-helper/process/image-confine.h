@@ -31,6 +31,7 @@ int confine_report_writer(int directory_fd, int log_fd, Error *reterr);
 /* For a child that unpacks one layer of an image: reads below 'store_fd', writes below 'fd'. */
 int confine_layer_unpacker(int fd, int store_fd, Error *reterr);
 
-/* For a fetcher, which talks to registries: user "mainstay-image" or UID 65534; no capabilities; no
- * file can be opened for writing. Descriptors that are already open stay writable. */
+/* For a fetcher, which communicates with registries: user "mainstay-image" or UID 65534; no
+ * capabilities; no file can be opened for writing. Descriptors that are already open stay writable.
+ */
 int confine_fetcher(Error *reterr);

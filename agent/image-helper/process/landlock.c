@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* Newer than the oldest headers with which this is built. */
+/* Newer than the oldest kernel headers with which this is built. */
 #define ACCESS_TRUNCATE (UINT64_C(1) << 14)
 
 #define ACCESS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)

@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 
-/* Directories that stay accessible; negative for none. */
+/* Descriptors of directories that stay accessible; negative for none. */
 typedef struct LandlockRules {
         int read_beneath;
         int write_beneath;   /* with reading */

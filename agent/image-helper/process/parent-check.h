@@ -2,7 +2,7 @@
 #pragma once
 
 /* Children that end with the process that forked them. PR_SET_PDEATHSIG does not kill a process of
- * another user if the parent does not have CAP_KILL. So such a process checks its parent itself, at
+ * another user if the parent does not have CAP_KILL, so such a process checks for its parent at
  * least once a second. */
 
 #include <stdbool.h>

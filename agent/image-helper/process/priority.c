@@ -20,8 +20,8 @@ enum {
 #define AUTOGROUP_NICENESS "10" /* NICENESS */
 
 /* If the kernel distributes the processors among sessions first (sched_autogroup), a niceness only
- * counts within its session: the session's own niceness counts against a shim and its runtime,
- * which have a separate session. A job leader on a terminal stays in its session, which is left
+ * counts within its session; against a shim and its runtime, which have a separate session, the
+ * niceness of this session counts. A job leader on a terminal stays in its session, which is left
  * unchanged. */
 static void lower_session_priority(void) {
         cleanup_close int fd = -EBADF;

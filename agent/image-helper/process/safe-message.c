@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A name in an archive may be any bytes. Quoted unchanged, a line break would forge a log line, an
- * escape sequence would control the terminal, and half a character would make the whole JSON
- * document invalid. */
+/* A name in an archive may consist of any bytes. If it were quoted unchanged, a line break could
+ * forge a log line, an escape sequence could control the terminal, and an incomplete character
+ * would make the whole JSON document invalid. */
 
 #include "agent/image-helper/process/safe-message.h"
 
@@ -13,7 +13,7 @@ static bool is_inside(char byte) {
         return ((unsigned char) byte & 0xc0) == 0x80;
 }
 
-/* The place is at the start of a message, the reason at its end. */
+/* A message begins with the place and ends with the reason. */
 static void shorten_message(char *text) {
         static const char gap[] = " … ";
         size_t length = strlen(text), head = SAFE_MESSAGE_LENGTH_MAX / 2;

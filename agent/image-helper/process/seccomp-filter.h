@@ -9,6 +9,6 @@
  * accesses the memory of a process. */
 int seccomp_filter_unpacker(Error *reterr);
 
-/* For fetchers, whose libraries resolve names and do TLS: permits all calls except those that run
- * programs, reach other processes, mount, create namespaces or administer the kernel. */
+/* For fetchers, whose libraries resolve names and implement TLS: permits all calls except those
+ * that run programs, reach other processes, mount, create namespaces or administer the kernel. */
 int seccomp_filter_fetcher(Error *reterr);

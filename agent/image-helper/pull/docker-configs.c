@@ -8,7 +8,7 @@
 
 /* ---- credentials ---- */
 
-/* Like in the kubelet, the last of several members with the same name is used. */
+/* As in the kubelet, the last of several members with the same name is used. */
 static int add_secret_credentials(const json_t *secret, int number, const Endpoint *endpoint,
                                   Credentials *credentials) {
         const char *text = json_text(secret, "document");

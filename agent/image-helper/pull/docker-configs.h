@@ -10,7 +10,7 @@
  * that the endpoints have. Invalid entries are skipped. 0 or -ENOMEM. */
 int pull_secrets_add_credentials(Endpoints *endpoints);
 
-/* Whether the kubelet would accept a value: 0; -EINVAL with the reason, which quotes nothing of the
+/* Whether the kubelet would accept a value: 0; -EINVAL with the reason, which quotes no part of the
  * value except the name of a registry; -ENOMEM. */
 int pull_secret_check(const char *document, bool has_auths, Error *reterr);
 

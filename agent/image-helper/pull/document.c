@@ -7,7 +7,7 @@
 
 #define OCI_LAYER_PREFIX "application/vnd.oci.image.layer."
 
-/* jansson quotes text that it could not parse, and the document may consist of passwords. */
+/* jansson quotes text that it could not parse, and the document may contain passwords. */
 static int length_before_quotation(const char *text) {
         static const char *const starts[] = { " near ", " Unicode " };
         const char *end = text + strlen(text);
@@ -97,7 +97,7 @@ bool media_type_is_config(const char *media_type) {
                               "application/vnd.docker.container.image.v1+json");
 }
 
-/* Like in containerd: suffixes specify the compression of a layer, which is also detected from its
+/* As in containerd, a suffix specifies the compression of a layer; it is also detected from the
  * bytes. */
 bool media_type_is_layer(const char *media_type) {
         static const char *const docker[] = {

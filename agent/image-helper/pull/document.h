@@ -17,7 +17,7 @@ enum {
 };
 
 /* Parses a document; a duplicate key in an object is refused, because parsers differ in which one
- * they use. The message quotes nothing of the document. 0 or -EBADMSG. */
+ * they use. The message quotes no part of the document. 0 or -EBADMSG. */
 int document_parse(const char *text, size_t length, json_t **ret, Error *reterr);
 
 /* Appends an array of strings in an object, or null, to 'strv'. 0, -EBADMSG, or -E2BIG. */

@@ -75,7 +75,7 @@ static int clean_image_env(char ***env) {
         return 0;
 }
 
-/* A directory below /proc could be one of the runtime's own descriptors, and thus be on the
+/* A directory below /proc could refer to one of the runtime's own descriptors, and thus to the
  * host. */
 static int clean_working_dir(ImageConfig *config, Error *reterr) {
         cleanup_free char *clean = NULL;

@@ -137,7 +137,7 @@ bool oci_descriptor_is_attestation(const json_t *descriptor) {
 
 /* ---- indexes ---- */
 
-/* The search in an index, and in those that it lists. */
+/* The search in an index, and in the indexes that it lists. */
 typedef struct IndexSearch {
         const ImageProvider *source;
         CatalogImage *image;
@@ -150,7 +150,7 @@ static bool has_platform(const json_t *entry) {
         return json_text(entry, "platform", "architecture");
 }
 
-/* More is better, 0: not for this machine. */
+/* A larger number is better; 0: not for this machine. */
 static unsigned score_entry(const json_t *entry) {
         const json_t *platform = json_object_get(entry, "platform");
         const char *os = json_text(platform, "os");
@@ -169,7 +169,7 @@ static bool is_candidate(const json_t *entry) {
 static int search_index(IndexSearch *search, const OciDescriptor *descriptor, unsigned depth,
                         Error *reterr);
 
-/* Keeps the message for an index that only has other platforms, or none. 1, or -ENOMEM. */
+/* Keeps the message for an index that has no platform, or only others. 1, or -ENOMEM. */
 static int refuse_platforms(IndexSearch *search, const json_t *manifests) {
         const json_t *item, *other = NULL;
         size_t i;
@@ -229,7 +229,7 @@ static int read_best_entry(IndexSearch *search, const json_t *manifests, unsigne
         return chosen ? read_candidate(search, chosen, depth, reterr) : 1;
 }
 
-/* The entries without a platform, in order: the first one that is for this machine. 1: none. */
+/* The first of the entries without a platform that is for this machine. 1: none. */
 static int read_entries_without_platform(IndexSearch *search, const json_t *manifests,
                                          unsigned depth, Error *reterr) {
         const json_t *item;

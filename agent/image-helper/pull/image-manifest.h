@@ -20,7 +20,7 @@ typedef struct ImageProvider {
          * with a message. */
         int (*read)(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
                     size_t *ret_length, Error *reterr);
-        /* Whether a layer is available; otherwise with a message. NULL: all are. */
+        /* Whether a layer is available; if not, with a message. NULL: all layers are. */
         int (*check_layer)(void *userdata, const CatalogBlob *blob, Error *reterr);
         /* Opens layer 'i' as a hashed stream. May be called in a child. */
         int (*open_layer)(void *userdata, size_t i, ByteStream **ret, Error *reterr);
@@ -30,7 +30,7 @@ typedef struct ImageProvider {
 /* catalog-source.c: the provider of an archive; its layers are those of 'catalog->chosen'. */
 ImageProvider catalog_image_provider(Catalog *catalog);
 
-/* Parses a document that must have 'media_type', unless that is NULL. Ambiguous documents are
+/* Parses a document, whose type must be 'media_type' unless that is NULL. Ambiguous documents are
  * refused. */
 int image_manifest_parse(const char *text, size_t length, const char *media_type, json_t **ret,
                          Error *reterr);

@@ -46,7 +46,7 @@ static long platform_variant(void) {
         return chosen_architecture[0] ? chosen_variant : (long) machine_variant();
 }
 
-/* Like in containerd: names that some tools use instead of Go's. */
+/* As in containerd, names that some tools use are accepted instead of Go's. */
 static const char *canonical_architecture(const char *name) {
         static const struct {
                 const char *alias, *name;

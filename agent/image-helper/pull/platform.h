@@ -14,10 +14,10 @@ int platform_choose(const char *name, Error *reterr);
 const char *platform_name(void);
 const char *platform_architecture(void);
 
-/* Whether an image for that platform is suitable, and how well: 0: not at all; more is better.
- * 'variant' may be NULL. */
+/* How suitable an image for that platform is; 0: not at all; a larger number is better. 'variant'
+ * may be NULL. */
 unsigned platform_match_score(const char *os, const char *architecture, const char *variant);
 
-/* The error for an unsuitable one. -ENOEXEC. */
+/* Sets the error for an unsuitable image. -ENOEXEC. */
 int platform_set_mismatch_error(const char *os, const char *architecture, const char *variant,
                                 Error *reterr);

@@ -3,8 +3,8 @@
 /* Looks for a delta in the registry: it refers to the image with its 'subject', so it is among the
  * image's referrers (OCI distribution specification, "Listing Referrers"); in registries without
  * that API, in the index with the tag "sha256-<hex>" ("Referrers Tag Schema"). The registry is
- * queried only if the store has another image of the repository, so a node's first pull causes no
- * additional requests. */
+ * queried only if the store has another image of the repository, so the first pull of a node makes
+ * no additional requests. */
 
 #include "agent/image-helper/delta/image-delta.h"
 #include "agent/image-helper/process/safe-message.h"
@@ -24,7 +24,7 @@ enum {
 
 /* ---- whether to query the registry ---- */
 
-/* Up to the tag or the digest. */
+/* The reference up to the tag or the digest. */
 static size_t repository_length(const char *reference) {
         const char *slash = strrchr(reference, '/');
         size_t start = slash ? (size_t) (slash - reference) : 0;

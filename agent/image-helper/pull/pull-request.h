@@ -16,7 +16,8 @@ typedef struct PullSettings {
                                        NULL */
         const json_t *auths; /* alternatively a list of documents, as sent by earlier agents; or
                               * NULL */
-        const json_t *auth_hashes; /* one for each of these: the data that is recorded about it */
+        const json_t *auth_hashes; /* one entry for each of these: the data that is recorded about
+                                    * it */
         const json_t *insecure;    /* list of "host[:port]"; or NULL */
         const json_t *mirrors;     /* list of mirror URLs for this registry, which are tried first;
                                     * or NULL */

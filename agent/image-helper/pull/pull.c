@@ -3,8 +3,8 @@
 /* Pulls an image. This process reads the image's documents and directs the others: fetchers
  * (fetcher-pool.c) have access only to the network; a process for each layer (layer-workers.c)
  * unpacks the data that arrives. The bytes of a blob pass through a file: the fetcher writes it,
- * the unpacker reads behind it, and a byte in a pipe announces more. The file is trusted only when
- * its digest is correct. */
+ * the unpacker reads it while it grows, and a byte in a pipe announces more data. The file is
+ * trusted only when its digest is correct. */
 
 #include "agent/image-helper/pull/pull.h"
 
@@ -70,7 +70,7 @@ static int fetch_image_document(RegistryPull *pull, RegistryObjectKind kind, con
         return r;
 }
 
-/* From memory, from the store, from the registry. */
+/* Takes the document from memory, from the store or from the registry. */
 static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t max_bytes,
                             Error *reterr) {
         bool is_config = blob == &pull->image.config;
@@ -136,7 +136,7 @@ static int find_document_type(const PulledDocument *document, const char *media_
         return 0;
 }
 
-/* Requests the document to which the reference refers, and remembers its digest. */
+/* Requests the document that the reference names, and stores its digest. */
 static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
                                   char media_type[static 128], Error *reterr) {
         const ImageReference *reference = pull->reference;
@@ -186,7 +186,8 @@ static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Er
 
 /* ---- images of the store that are requested from the registry ---- */
 
-/* 1: it has sent the manifest. Any problem is not a failure: the layers are fetched then. */
+/* 1: the registry has sent the manifest. A problem is not a failure: the layers are fetched then.
+ */
 static int ask_for_stored_image(RegistryPull *pull, const char *digest) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
         int r;
@@ -303,7 +304,7 @@ static int on_fetch_reply(void *userdata, Error *reterr) {
         if (i >= pull->n_blobs || pull->n_requested == 0)
                 return -EPROTO;
         pull->n_requested--;
-        /* A reply for a delta that was given up: its file is closed. */
+        /* A reply for a delta that was given up; its file has been closed. */
         if (reply.id != fetch_id(pull->blobs[i].attempt, i))
                 return request_layer_blobs(pull, reterr);
         if (!pull->blobs[i].is_requested)
@@ -325,8 +326,8 @@ void pull_print_message(const char *level, const char *text) {
         (void) fflush(stdout);
 }
 
-/* The reader of a blob waits until the last writer has closed the pipe: processes of layers must
- * not be writers. */
+/* The reader of a blob waits until the last writer has closed the pipe, so the processes of layers
+ * must not hold its write end. */
 static void close_wakeup_pipes(void *userdata) {
         RegistryPull *pull = userdata;
 
@@ -350,7 +351,7 @@ static void print_progress(const RegistryPull *pull) {
         (void) fflush(stdout);
 }
 
-/* Called more often than there is progress: many layers may end in a row. */
+/* This may be called without new progress, because many layers may end in a row. */
 static int on_pull_tick(void *userdata, Error *reterr) {
         RegistryPull *pull = userdata;
         uint64_t now = now_boottime_usec();
@@ -370,8 +371,8 @@ static bool is_without_fetcher(const LayerDownload *blob) {
                fd.revents & POLLHUP;
 }
 
-/* For its unpacker, a layer that ends early is truncated. The fetcher's reply contains the cause;
- * or the fetcher has died, and its pipe is closed before its end can be noticed. */
+/* An unpacker sees a layer that ends early only as truncated. The fetcher's reply contains the
+ * cause, unless the fetcher has died: then its pipe is closed before its end can be noticed. */
 static int find_cause_at_fetcher(RegistryPull *pull, const LayerDownload *blob, Error *reterr) {
         int r = 0;
 
@@ -380,7 +381,7 @@ static int find_cause_at_fetcher(RegistryPull *pull, const LayerDownload *blob, 
         return r;
 }
 
-/* If a blob was read completely and is wrong, waiting does not help. */
+/* If a blob was read completely and its digest is wrong, waiting does not help. */
 static int on_layer_finished(void *userdata, size_t i, int r, Error *reterr) {
         RegistryPull *pull = userdata;
         const CatalogBlob *layer = catalog_image_blob(&pull->image, i);
@@ -414,9 +415,9 @@ static int keep_layer_blob(RegistryPull *pull, size_t i, Error *reterr) {
         return 0;
 }
 
-/* Which pods may use the image without contacting the registry. This is only known now that the
- * registry, or the visible part of the store, has provided all of it; and it must be on disk before
- * the image's record, without which every pod could use it. */
+/* Records which pods may use the image without contacting the registry. This is known only now that
+ * the registry, or the visible part of the store, has provided the whole image; and it must be on
+ * disk before the image's record, because without it every pod could use the image. */
 static int record_pull_access(RegistryPull *pull, Error *reterr) {
         cleanup_free char *repository = NULL;
         const json_t *hash = pull->secret < 0 ? NULL
@@ -530,7 +531,7 @@ static int prepare_layer_downloads(RegistryPull *pull, const char *reference, Er
 }
 
 /* Fetched data of the layers themselves is kept; a fetcher that is still busy with the delta
- * continues, and its reply is ignored. */
+ * continues, but its reply is ignored. */
 static int replace_delta_downloads(RegistryPull *pull, Error *reterr) {
         int r = 0;
 
@@ -579,7 +580,7 @@ static int unpack_pulled_image(RegistryPull *pull, const ImageProvider *source, 
         return r < 0 ? r : unpack_image(&pull->image, source, &feed, pull->store, names, reterr);
 }
 
-/* The delta is untrusted and optional: in case of any problem the layers are pulled. */
+/* The delta is untrusted and optional, so the layers are pulled if there is any problem with it. */
 static int unpack_without_delta(RegistryPull *pull, const ImageProvider *source, char *const *names,
                                 int why, const Error *error, Error *reterr) {
         cleanup_free char *message = format_safe_message(error, why), *text = NULL;

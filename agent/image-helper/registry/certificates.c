@@ -19,7 +19,7 @@ enum {
         FILES_MAX = 256
 };
 
-/* Of Debian and Alpine, Fedora, and SUSE. */
+/* The bundles of Debian and Alpine, of Fedora, and of SUSE. */
 static const char *const system_authorities[] = { "/etc/ssl/certs/ca-certificates.crt",
                                                   "/etc/pki/tls/certs/ca-bundle.crt",
                                                   "/etc/ssl/ca-bundle.pem" };
@@ -38,7 +38,7 @@ static int append_certificate_file(int dir_fd, const char *name, int to) {
         return r;
 }
 
-/* Those of the first file that exists. */
+/* The authorities in the first file that exists. */
 static int append_system_authorities(int to) {
         int r = -ENOENT;
 

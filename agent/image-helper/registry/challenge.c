@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* challenge = scheme [ 1*SP ( token68 / #( name BWS "=" BWS ( token / quoted-string ) ) ) ]. Both
- * parameters and challenges are separated by commas: a word that is not followed by '=' starts the
- * next challenge. */
+/* challenge = scheme [ 1*SP ( token68 / #( name BWS "=" BWS ( token / quoted-string ) ) ) ]. Commas
+ * separate both parameters and challenges, so a word that is not followed by '=' starts the next
+ * challenge. */
 
 #include "agent/image-helper/registry/challenge.h"
 

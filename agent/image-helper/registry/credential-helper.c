@@ -78,7 +78,7 @@ static int run_credential_helper(const char *program, const char *server, char *
         close_fd(input[0]);
         close_fd(output[1]);
         if (r >= 0 && pid > 0) {
-                /* If a helper does not read its input, its output will show that. */
+                /* If a helper does not read its input, its output will show the problem. */
                 (void) write_all(input[1], server, strlen(server));
                 input[1] = close_fd(input[1]);
                 n = read_helper_output(output[0], answer);
@@ -92,7 +92,8 @@ static int run_credential_helper(const char *program, const char *server, char *
                 return error_setf(reterr, -r, "cannot be started: %s", strerror(-r));
         if (n < 0)
                 return error_setf(reterr, (int) -n, "%s", strerror((int) -n));
-        /* On failure it prints a message for humans on standard output, which may be anything. */
+        /* On failure, a helper prints a message for humans on standard output, which may be any
+         * text. */
         if (status != 0)
                 return strstr(answer, "not found") ? -ENOENT : error_setf(reterr, EIO, "failed");
         return 0;

@@ -114,7 +114,7 @@ int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *n
         r = fetcher_pool_submit(fetchers, &request, fd, -1);
         if (r < 0)
                 return r;
-        /* There may also be a reply for an earlier document that was given up while its fetcher was
+        /* The reply may also belong to an earlier document that was given up while its fetcher was
          * busy. */
         do
                 r = fetcher_pool_wait(fetchers, &reply, reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Fetches whole documents from a registry into memory, by the fetchers. Their content is untrusted,
- * and its digest is not verified here. */
+/* Has the fetchers fetch whole documents from a registry into memory. The content is untrusted, and
+ * its digest is not verified here. */
 
 #include "agent/image-helper/process/fetcher-pool.h"
 
@@ -20,7 +20,7 @@ int fetched_document_check(const FetchedDocument *document, const char *digest, 
 
 /* Fetches a document of at most 'max_bytes'; no layer may be in transit. '*endpoint' is the
  * endpoint to try first, and afterwards the one that had the document. 0; or an error of
- * registry_client_get() with its message; or an error of fetcher_pool_wait(), and then the reply
+ * registry_client_get() with its message; or an error of fetcher_pool_wait(), after which the reply
  * may still arrive and is ignored. */
 int document_fetch(FetcherPool *fetchers, RegistryObjectKind kind, const char *name,
                    size_t max_bytes, uint32_t *endpoint, FetchedDocument *ret, Error *reterr);

@@ -68,7 +68,7 @@ static bool is_insecure(const json_t *insecure, const char *registry) {
         return false;
 }
 
-/* Adds one with the given URL scheme. */
+/* Adds an endpoint with the given URL scheme. */
 static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *host,
                         const char *prefix, const char *repository, Endpoint **ret) {
         Endpoint *endpoint;
@@ -95,7 +95,7 @@ static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *ho
         return 0;
 }
 
-/* Adds one with TLS, and one without for a server that does not support it. */
+/* Adds an endpoint with TLS, and one without TLS for a server that does not support it. */
 static int add_loopback(Endpoints *endpoints, const char *host, const char *prefix,
                         const char *repository) {
         Endpoint *endpoint;

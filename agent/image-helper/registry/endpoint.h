@@ -20,8 +20,10 @@ typedef struct Endpoint {
         char *display;      /* name in messages */
         bool may_be_plain;  /* http is permitted, also for redirects */
         bool is_unverified; /* its certificate is not verified */
-        bool is_second_try; /* the previous one without TLS: only used if connecting has failed */
-        bool is_loopback;   /* plain HTTP is permitted only to this machine, and without a proxy */
+        bool is_second_try; /* the previous endpoint without TLS, used only if connecting to that
+                             * one failed */
+        bool is_loopback;   /* plain HTTP is permitted, but only to this machine and without a proxy
+                             */
         Credentials credentials;
         int authorities_fd; /* memory files; negative: the system's, or none */
         int certificate_fd;

@@ -402,7 +402,8 @@ static int explain_transport_failure(TransportExchange *exchange, CURLcode code,
         }
         if (curl_transfer_failed_for_time(&exchange->transfer, code))
                 *ret_fault = TRANSPORT_NOT_IN_TIME;
-        /* A server that drops all packets will not respond a second later either. */
+        /* A server that has not responded within this time drops all packets, and will not respond
+         * later either. */
         if (code == CURLE_OPERATION_TIMEDOUT && !exchange->is_connected)
                 *ret_fault = TRANSPORT_UNREACHABLE;
         return error_setf(reterr, EIO, "%s", curl_transfer_explain(&exchange->transfer, code));

@@ -26,7 +26,7 @@ typedef struct TransportRequest {
         uint64_t rate_max;           /* bytes per second; 0: no limit */
         uint64_t timeout_sec;        /* for the whole transfer; 0: as long as data arrives */
         const char *form;            /* a body for POST, or NULL for GET */
-        uint64_t from;               /* bytes that are already present: requested with Range … */
+        uint64_t from;               /* bytes that are already present: excluded with Range … */
         bool without_range;          /* … or skipped, if the server does not support that */
         uint64_t body_max;           /* limit, counted from the start of the object */
 
@@ -85,8 +85,8 @@ void transport_response_done(TransportResponse *reply);
 int url_resolve_location(const char *base, const char *location, bool may_be_plain, char **ret,
                          Error *reterr);
 
-/* The same, as far as the endpoint permits it: an endpoint on a loopback address may redirect to
- * plain HTTP only on loopback addresses. */
+/* The same, if the endpoint permits it: an endpoint on a loopback address may redirect to plain
+ * HTTP only on loopback addresses. */
 int url_resolve_for_endpoint(const Endpoint *endpoint, const char *base, const char *location,
                              char **ret, Error *reterr);
 

@@ -65,7 +65,7 @@ typedef struct RegistryTransfer {
         const Endpoint *endpoint;
         EndpointSession *session;
         const RegistryObject *object;
-        uint64_t have; /* bytes passed on, including those that were already present */
+        uint64_t have; /* number of bytes passed on, including those that were already present */
         bool without_range;
         unsigned tokens; /* tokens requested in this attempt */
         TransportFault fault;
@@ -165,7 +165,7 @@ static int answer_bearer_challenge(RegistryTransfer *transfer, const Challenge *
         return 0;
 }
 
-/* 0: retry with the current credential. */
+/* 0: the caller retries with the current credential. */
 static int answer_challenge(RegistryTransfer *transfer, const Challenge *challenge, Error *reterr) {
         const Credential *credential = credential_of(transfer);
         EndpointSession *session = transfer->session;
@@ -455,7 +455,7 @@ int registry_client_get(RegistryClient *registry, const RegistryObject *object,
                         *ret_secret = used_secret(&transfer);
                         return 0;
                 }
-                /* It speaks another TLS version, and not HTTP. */
+                /* The server supports another TLS version, but not plain HTTP. */
                 if (endpoints->items[i].is_loopback && endpoints->items[i].is_second_try &&
                     (transfer.fault == TRANSPORT_INTERRUPTED ||
                      transfer.fault == TRANSPORT_NOT_HTTP))

@@ -23,7 +23,7 @@ typedef enum RegistryObjectKind {
         REGISTRY_MANIFEST,
         REGISTRY_BLOB,
         REGISTRY_REFERRERS, /* the index of the referrers of a manifest */
-        REGISTRY_DELTAS,    /* only its deltas; optional, so not retried */
+        REGISTRY_DELTAS,    /* only the deltas of the image; they are optional, so not retried */
 } RegistryObjectKind;
 
 typedef struct RegistryObject {

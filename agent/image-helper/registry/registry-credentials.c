@@ -132,8 +132,8 @@ static int copy_credential_string(const json_t *entry, const char *key, char **r
         return text_replace(ret, text);
 }
 
-/* "auth" is user and password, separated by a colon, in base64. Like in the kubelet, it replaces
- * those that are specified separately. */
+/* "auth" is user and password, separated by a colon, in base64. As in the kubelet, it replaces a
+ * user and a password that are specified separately. */
 static int decode_auth_field(const json_t *entry, Credential *ret) {
         const char *auth = json_text(entry, "auth");
         char *text = NULL, *colon;
@@ -253,7 +253,7 @@ static int add_entries(Credentials *credentials, const json_t *auths, const char
         return 0;
 }
 
-/* The helper of a registry, under the key that the helper uses for the registry. */
+/* The credential helper of a registry, with the key under which the helper stores the registry. */
 static const char *find_credential_helper(const json_t *document, const char *registry,
                                           const char **server) {
         const json_t *helpers = json_object_get(document, "credHelpers"), *helper;
@@ -274,7 +274,7 @@ static const char *find_credential_helper(const json_t *document, const char *re
         return NULL;
 }
 
-/* The helper for a registry has precedence over the common one. */
+/* The helper of a registry has precedence over the common helper. */
 static int add_from_helpers(Credentials *credentials, const json_t *document,
                             const char *registry) {
         const char *server = registry;

@@ -7,9 +7,9 @@
 #include "agent/image-helper/registry/http-transport.h"
 
 /* Requests a token to pull 'endpoint->repository' from the challenge's realm; 'credential' may be
- * NULL. It is sent only to a server that belongs to the registry (token_server_is_trusted()). 0,
- * and the caller frees the token; or -errno with a message: -EACCES if the server refuses, -EAGAIN
- * if a retry may succeed. */
+ * NULL. The credential is sent only to a server that belongs to the registry
+ * (token_server_is_trusted()). 0, and the caller frees the token; or -errno with a message: -EACCES
+ * if the server refuses, -EAGAIN if a retry may succeed. */
 int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Challenge *challenge,
                        const Credential *credential, char **ret, Error *reterr);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* URLs, parsed by curl's own parser: so decisions about a URL match what curl does with it. */
+/* URLs are parsed with curl's own parser, so that decisions about a URL match what curl does with
+ * it. */
 
 #include "agent/image-helper/registry/http-transport.h"
 
@@ -50,7 +51,7 @@ int url_resolve_location(const char *base, const char *location, bool may_be_pla
         if (!is_fine)
                 return error_setf(reterr, EPROTO, "it redirects to '%.256s', which is not https",
                                   strna(shown));
-        /* User and password in the URL would be sent without our decision. */
+        /* curl would send a user and password in the URL by itself. */
         (void) curl_url_set(url, CURLUPART_USER, NULL, 0);
         (void) curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
         (void) curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);

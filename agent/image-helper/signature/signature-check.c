@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A signature meets a requirement if one of the rule's keys has made it, and it signs the image
- * with a name that the rule accepts. No part of a payload is parsed before it has been verified
+/* A signature meets a requirement if it was made with one of the rule's keys, and signs the image
+ * under a name that the rule accepts. No part of a payload is parsed before it has been verified
  * with a key. */
 
 #include "agent/image-helper/signature/signature-check.h"
@@ -16,8 +16,8 @@ enum {
         KEYS_MAX = 64 /* of one rule */
 };
 
-/* How far the check of a signature got; the message of the signature that got furthest is
- * reported. */
+/* The stage that the check of a signature reached; the message of the signature that got furthest
+ * is reported. */
 typedef enum SignatureProgress {
         SIGNATURE_UNREADABLE,
         SIGNATURE_KEYLESS,

@@ -10,7 +10,7 @@ enum {
         SIGNATURE_MANIFEST_SIZE_MAX = 1024 * 1024,
         REFERRERS_MAX = 256, /* number of entries of one list that are read */
         REFERRER_SIZE_MAX = 64 * 1024,
-        ARCHIVED_REFERRERS_MAX = 4096, /* number of an archive's blobs that are read */
+        ARCHIVED_REFERRERS_MAX = 4096, /* limit for the blobs of an archive that are read */
         FETCHED_DOCUMENTS_MAX = 512,   /* number of documents for which a registry is queried */
         ARCHIVED_DOCUMENTS_MAX = 2 * ARCHIVED_REFERRERS_MAX,
         TAG_SIZE = 96
@@ -20,7 +20,7 @@ enum {
 #define ARTIFACT_SIGNATURE   "application/vnd.dev.cosign.artifact.sig.v1+json"
 #define EMPTY_CONFIG         "application/vnd.oci.empty.v1+json"
 
-/* The locations of the documents, and the findings. */
+/* The locations of the documents, and the signatures found in them. */
 typedef struct SignatureCollection {
         FetcherPool *fetchers; /* NULL: they are in the archive */
         uint32_t endpoint;
@@ -41,8 +41,8 @@ static int read_archived_document(const ImageArchive *archive, const char *name,
         return image_archive_read(archive, member, max_bytes, &ret->text, &ret->length, reterr);
 }
 
-/* Documents that are not signatures of the image are counted, too: a list may contain a million
- * other payloads. */
+/* Documents that are not signatures of the image are also counted, because a list may contain a
+ * million other payloads. */
 static bool may_read_document(SignatureCollection *collection) {
         size_t max = collection->fetchers ? FETCHED_DOCUMENTS_MAX : ARCHIVED_DOCUMENTS_MAX;
 
@@ -141,7 +141,7 @@ static bool mentions_image(const SignatureCollection *collection, const FetchedD
 }
 
 /* Checks an annotation from the registry, which is stored unchanged: text that cannot be a
- * signature would only make the file longer. */
+ * signature would only make the stored file longer. */
 static int check_signature_annotation(const char *signature, Error *reterr) {
         cleanup_free char *data = NULL;
         size_t length;
@@ -240,7 +240,7 @@ static int add_referrers(SignatureCollection *collection, const json_t *index) {
 
 /* ---- registries ---- */
 
-/* A registry without the API provides the list as an index with a tag. */
+/* A registry without the API provides the list of referrers as an index with a tag. */
 static int add_fetched_referrers(SignatureCollection *collection, const char *digest) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *index = NULL;
@@ -287,7 +287,7 @@ int signatures_collect_fetched(FetcherPool *fetchers, uint32_t endpoint, const c
 
 /* ---- archives ---- */
 
-/* Finds referrers of an image without a list. */
+/* Finds referrers of an image if there is no list of them. */
 static int add_listed_manifest(SignatureCollection *collection, const json_t *item) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *manifest = NULL;

@@ -32,8 +32,9 @@ static void set_gate_index(SignatureGate *gate, const char *index_digest) {
         gate->digests[1] = gate->index_digest;
 }
 
-/* If the image did not come through an index this time, it may have come through one earlier, whose
- * signatures remain valid for it: that index was verified by its digest, and led to the image. */
+/* An image that was not reached through an index this time may have been reached through one
+ * earlier. Signatures of that index remain valid for the image, because the index was verified by
+ * its digest and led to the image. */
 static int signature_gate_init(SignatureGate *gate, const char *digest, const char *index_digest) {
         char known[DIGEST_SIZE] = "";
         int r = 0;
@@ -137,7 +138,7 @@ int signature_gate_pass_archived(const PullSettings *settings, const CatalogImag
         r = signature_gate_init(&gate, image->digest, image->index_digest);
         if (r < 0)
                 return r;
-        /* Without a policy they are kept for a later one. */
+        /* If there is no policy, signatures are kept for a later one. */
         r = signatures_collect_archived(archive, gate.digests, &gate.set, &gate.unreadable);
         return r < 0 ? r : pass_signature_gate(&gate, reterr);
 }
@@ -235,8 +236,8 @@ static bool reference_names_known_digest(const StoredCheck *check) {
 }
 
 /* The index that the reference names, if it lists the image: earlier versions have recorded the
- * index only together with signatures, and the tag may refer to a newer one. 1: its signatures are
- * used instead of those of the recorded one; 0; -ENOMEM. */
+ * index only together with signatures, and the tag may refer to a newer one. 1: the signatures of
+ * this index are used instead of those of the recorded one; 0; -ENOMEM. */
 static int find_referenced_index(StoredCheck *check) {
         cleanup_with(fetched_document_done) FetchedDocument document = { 0 };
         SignatureGate *gate = &check->gate;

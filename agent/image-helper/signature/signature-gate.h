@@ -29,8 +29,8 @@ int signature_gate_pass_archived(const PullSettings *settings, const CatalogImag
 int signature_gate_pass_vouched(const PullSettings *settings, const CatalogImage *image,
                                 Store *store, Error *reterr);
 
-/* For an image in the store, with its stored signatures; if they are not sufficient, also with
- * those in the registry of the reference. Drops privileges. Prints the digest like a pull. Returns
- * the same. */
+/* For an image in the store, with its stored signatures and, if they are not sufficient, those in
+ * the registry of the reference. Drops privileges. Prints the digest like a pull. Returns the same.
+ */
 int signature_gate_check_stored(const char *reference, const char *digest,
                                 const PullSettings *settings, Store *store, Error *reterr);

@@ -64,7 +64,7 @@ static bool json_array_has(const json_t *array, const json_t *value) {
         return false;
 }
 
-/* Signatures of the index, or made for another name, remain valid for the image when a pull from
+/* Signatures of the index, and those for another name, remain valid for the image when a pull from
  * elsewhere finds others. */
 static int append_stored_signatures(const Store *store, const char *path, json_t *items) {
         cleanup_json json_t *json = NULL;

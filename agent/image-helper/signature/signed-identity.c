@@ -70,7 +70,8 @@ static int remap_name(const json_t *identity, ImageReference *image, Error *rete
         return image_reference_parse(remapped, image, reterr);
 }
 
-/* The name used in the policy's comparison: the image, or the name that it claims. */
+/* The name that is compared according to the policy: that of the image, or the one that the image
+ * claims. */
 static int find_expected_name(const json_t *identity, const char *kind, const char *image,
                               ImageReference *ret, Error *reterr) {
         const char *text = image;

@@ -296,7 +296,8 @@ static int collect_document(ImageCollection *collection, const CatalogBlob *blob
         return r < 0 ? r : store_stage_blob(collection->store, blob->digest, text, length, reterr);
 }
 
-/* Publishes durably; the file that was staged last is published like the record of an image. */
+/* Publishes everything durably; the file that was staged last is published like the record of an
+ * image. */
 static int publish_staged_blobs(Store *store, Error *reterr) {
         int r = store_sync(store, NULL, 0, reterr);
 

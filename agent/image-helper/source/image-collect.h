@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Images for a signed index: each is copied as a whole, without unpacking it, from a registry or an
- * OCI layout into a store that contains nothing else. */
+/* Images for a signed index: each image is copied as a whole, without being unpacked, from a
+ * registry or an OCI layout into a store that contains nothing else. */
 
 #include "agent/image-helper/pull/pull-request.h"
 #include "agent/image-helper/store/store.h"

@@ -69,7 +69,7 @@ static bool list_has_blob(const SourceIndexBlob *blobs, size_t n, const char *di
         return false;
 }
 
-/* Whether the index lists it for the image. */
+/* Whether the index lists this blob for the image. */
 static bool is_named_blob(const ImageFetch *fetch, const char *digest, uint64_t size) {
         const SourceIndexPlatform *platform = fetch->platform;
 
@@ -101,7 +101,7 @@ static void print_fetch_progress(void *userdata) {
         (void) fflush(stdout);
 }
 
-/* 'fd' may already contain the beginning of it. */
+/* 'fd' may already contain the beginning of the blob. */
 static int download_blob(ImageFetch *fetch, const char *digest, uint64_t size, int fd,
                          Error *reterr) {
         char sibling[BLOB_SIBLING_SIZE];
@@ -148,7 +148,7 @@ static const PulledDocument *find_fetched_document(const ImageFetch *fetch, cons
         return NULL;
 }
 
-/* From the store, or from the source. */
+/* Opens the blob in the store, or fetches it from the source. */
 static int provide_fetched_document(ImageFetch *fetch, const CatalogBlob *blob, size_t max_bytes,
                                     Error *reterr) {
         cleanup_free char *text = NULL;
@@ -321,7 +321,7 @@ static int ignore_feed(void *userdata, Error *reterr) {
         return 0;
 }
 
-/* If a blob was read completely and is wrong, waiting does not help. */
+/* If a blob was read completely and its digest is wrong, waiting does not help. */
 static int on_fetched_layer(void *userdata, size_t i, int r, Error *reterr) {
         ImageFetch *fetch = userdata;
         FetchedBlob *blob = &fetch->blobs[i];
@@ -391,8 +391,8 @@ static int allocate_fetched_blobs(ImageFetch *fetch) {
         return 0;
 }
 
-/* It is listed in the store's index.json under a name that no pod uses, and that the next version
- * of the image does not take over. */
+/* In the store's index.json, the image gets a name that no pod uses, and that the next version of
+ * the image does not take over. */
 static char *make_private_name(const ImageFetch *fetch, const char *reference) {
         return text_format(IMAGE_NAME_OF_INDEX "%s %.*s@%s", fetch->source.fleet,
                            (int) strcspn(reference, "@"), reference, fetch->image.digest);
@@ -474,7 +474,7 @@ static int open_verified_index(const SourceSettings *source, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, -errno, "%s", path) : fd;
 }
 
-/* Finds the image in the index, which must still have this digest. */
+/* Finds the image in the index, which must still list it with this digest. */
 static int find_in_index(ImageFetch *fetch, int index_fd, const char *reference, const char *digest,
                          Error *reterr) {
         cleanup_free char *text = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Delivers a report, 'settings->body': with one POST, in which case the process can access nothing
- * but the network, and only reads the status of the response; or as a file, see report-file.h. */
+/* Delivers the report 'settings->body': as a file (see report-file.h), or with one POST. For the
+ * POST, the process can access nothing but the network, and reads only the status of the response.
+ */
 
 #include "agent/image-helper/source/source-settings.h"
 

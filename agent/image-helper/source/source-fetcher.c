@@ -43,8 +43,8 @@ static int write_source_bytes(const void *data, size_t length, uint64_t position
         return pwrite_all(target->fd, data, length, position);
 }
 
-/* Servers derive ETags from a file's size and its time in seconds, so a file that has only just
- * been modified may change again under the same ETag. */
+/* Servers derive ETags from the size of a file and its modification time in seconds, so a file that
+ * has only just been modified may change again without a new ETag. */
 static bool is_etag_settled(const TransportResponse *response) {
         return response->date == 0 || response->last_modified == 0 ||
                response->date - response->last_modified >= ETAG_SETTLED_SEC;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A process that talks to the server of a manifest source. It can access nothing but the network,
- * and writes to the descriptor that comes with a request. Its output is untrusted. */
+/* A process that communicates with the server of a manifest source. It can access nothing but the
+ * network, and writes to the descriptor that comes with a request. Its output is untrusted. */
 
 #include "agent/image-helper/registry/http-transport.h"
 #include "agent/image-helper/source/source-settings.h"
@@ -47,8 +47,9 @@ int source_fetcher_start(const SourceSettings *settings, const int *close_in_fet
 int source_fetcher_get(SourceFetcher *fetcher, const SourceRequest *request, int fd,
                        SourceReply *ret, Error *reterr);
 
-/* Copies a file of certificate authorities, if there is one, for a process that cannot read it: to
- * a memory file in '*ret_fd', which is otherwise unchanged. 0 or -errno with the path. */
+/* Copies the file of certificate authorities, if there is one, to a memory file for a process that
+ * cannot read the original. '*ret_fd' is the memory file, and is unchanged if there is none. 0 or
+ * -errno with the path. */
 int copy_authorities(const char *path, int *ret_fd, Error *reterr);
 
 /* Closes the socket, which ends the process. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The signature is verified before anything is parsed, and every file by its digest before it is
- * offered. Content that is already in use, by its digest, is not fetched again; interrupted
- * downloads are resumed. Keys and the highest number are stored separately (source-trust.h). */
+/* The signature is verified before anything is parsed, and the digest of every file before the file
+ * is offered to the agent. Content that is already in use, by its digest, is not fetched again;
+ * interrupted downloads are resumed. Keys and the highest number are stored separately
+ * (source-trust.h). */
 
 #include "agent/image-helper/source/source-index-update.h"
 
@@ -95,7 +96,7 @@ static int check_index(IndexUpdate *update, Error *reterr) {
                                     reterr);
 }
 
-/* A node from which newer indexes are withheld reports this when its index expires. */
+/* A node from which newer indexes are withheld detects and reports this when its index expires. */
 static int check_known_expiry(const json_t *state, Error *reterr) {
         const char *expires = strna(json_text(state, "expires"));
         uint64_t time, now = now_realtime_usec();
@@ -207,7 +208,7 @@ static json_t *make_index_state(const IndexUpdate *update) {
                          deadline > 0 ? json_integer(deadline) : NULL);
 }
 
-/* The data about the images that the agent needs. */
+/* The data that the agent needs about the images. */
 static int add_index_images(const IndexUpdate *update, Error *reterr) {
         cleanup_json json_t *images = NULL;
         cleanup_free char *text = NULL;

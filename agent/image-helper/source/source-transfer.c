@@ -43,7 +43,7 @@ static int read_source_body(int fd, uint64_t size_max, SourceBody *body) {
 
 /* ---- a stick ---- */
 
-/* It is opened before privileges are dropped; afterwards that is not possible. */
+/* The directory is opened before privileges are dropped, because it cannot be opened afterwards. */
 static int open_stick(const char *path, int *ret_fd, Error *reterr) {
         cleanup_free char *directory = source_reference(path, NULL, ".");
         int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -50,7 +50,8 @@ int source_transfer_get(SourceTransfer *transfer, const char *suffix, const json
 int source_transfer_download(SourceTransfer *transfer, const char *sibling, uint64_t size, int fd,
                              Error *reterr);
 
-/* With the suffix ".sig", "https://example.com/a/index.json?x" becomes
- * "https://example.com/a/index.json.sig?x"; its sibling "b" is "https://example.com/a/b?x". One of
- * the two arguments is NULL. The caller frees it; NULL: out of memory. */
+/* A URL with a suffix, or of a file next to it: with the suffix ".sig",
+ * "https://example.com/a/index.json?x" becomes "https://example.com/a/index.json.sig?x"; its
+ * sibling "b" is "https://example.com/a/b?x". One of the two arguments is NULL. The caller frees
+ * it; NULL: out of memory. */
 char *source_reference(const char *url, const char *suffix, const char *sibling);

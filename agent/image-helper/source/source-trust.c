@@ -37,7 +37,7 @@ static void hash_keys(char *const *keys, char ret[SHA256_HEX_SIZE]) {
         sha256_free(hash);
 }
 
-/* Takes the number; also the keys, unless those in the configuration have changed since then. */
+/* Takes over the number, and the keys unless those in the configuration have changed since then. */
 static int take_trust(SourceTrust *trust, const SourceSettings *settings, const json_t *record,
                       Error *reterr) {
         trust->number = json_integer_value(json_object_get(record, "number"));

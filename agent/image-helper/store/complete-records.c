@@ -22,7 +22,7 @@ static bool is_skipped(int r) {
         return r < 0 && r != -ENOMEM;
 }
 
-/* 1 with a record that does not have the key. */
+/* 1 with a record in which the key is missing. */
 static int read_old_record(const Store *store, const char *path, const char *key, json_t **ret) {
         cleanup_free char *text = NULL;
         cleanup_json json_t *record = NULL;
@@ -63,7 +63,7 @@ static int write_completed_record(Store *store, const char *path, const json_t *
 
         if (!text)
                 return -ENOMEM;
-        /* It may have been removed in the meantime. */
+        /* The image may have been removed in the meantime. */
         if (faccessat(store_fd(store), path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
                 return 0;
         return store_write_record(store, path, text, reterr);

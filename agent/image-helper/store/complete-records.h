@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Records written by an earlier version do not contain everything that this one needs to run an
- * image. The missing data is in the image's configuration, which is also in the store. */
+/* Completes records that an earlier version has written, and that do not contain everything that
+ * this version needs to run an image. The missing data is in the image's configuration, which is
+ * also in the store. */
 
 #include "agent/image-helper/store/store.h"
 

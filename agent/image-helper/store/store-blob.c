@@ -97,9 +97,9 @@ void store_sweep_partial_blob(const Store *store, const char *name) {
         if (fd < 0)
                 return;
         partial_path(name, path);
-        /* A name without a domain was written by an earlier version, and no pull resumes the file.
-         * It does not matter whether others have the complete blob: the registry sees which part is
-         * resumed. */
+        /* A file whose name has no domain was written by an earlier version, and no pull resumes
+         * it. Whether others have the complete blob must not matter, because the registry sees
+         * which part is resumed. */
         if (!strchr(name, '.') ||
             (fstat(fd, &st) >= 0 && st.st_mtime <= time(NULL) - PARTIAL_AGE_SEC))
                 (void) unlinkat(store->fd, path, 0);
@@ -175,7 +175,8 @@ int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, E
         return 0;
 }
 
-/* Also looks for other images: their records about the blob prove nothing. */
+/* Hashes the blob, because other images may use it, and their records do not prove that it is
+ * intact. */
 static bool is_blob_damaged(const char *digest, const StoreBlob *blob) {
         cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
         char actual[DIGEST_SIZE];

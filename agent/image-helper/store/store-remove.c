@@ -55,7 +55,7 @@ static int for_each_store_entry(const Store *store, const char *directory,
 
 /* ---- mark ---- */
 
-/* It does not exist or is damaged: it marks nothing. */
+/* A missing or damaged record marks nothing. */
 static bool is_unusable_file(int r) {
         return r == -ENOENT || is_file_damage(r);
 }
@@ -214,7 +214,7 @@ static int remove_records(const Store *store, char *const *digests) {
                         return -errno;
         }
         FAIL_AT("store.records-removed");
-        /* Synced before anything to which they refer is removed. */
+        /* The removals are synced before anything to which the files refer is removed. */
         return fsync(fd) < 0 ? -errno : 0;
 }
 
@@ -301,7 +301,7 @@ static bool is_record_removed(const Store *store, const char *name) {
         return path && faccessat(store->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-/* Images may be removed at the same time: first the record, then its layers. */
+/* Images may be removed at the same time, first the record and then the layers. */
 static int verify_record(const Store *store, const char *name, void *userdata) {
         cleanup_strv char **layers = NULL;
         unsigned *faults = userdata;

@@ -190,7 +190,7 @@ static bool is_access_open(const ViewReader *reader, const char *digest, const j
         return false;
 }
 
-/* If the record cannot be read, access may have been recorded. */
+/* If the record cannot be read, it may contain restrictions of access. */
 static int find_image_access(const ViewReader *reader, const char *record, ViewedImage *image) {
         cleanup_free char *text = NULL, *path = path_join("verified", record);
         cleanup_json json_t *json = NULL;
@@ -264,7 +264,7 @@ static int read_view(ViewReader *reader) {
         return r;
 }
 
-/* If it is damaged, there are no names. */
+/* If the index is damaged, there are no names. */
 static int read_index(ViewReader *reader) {
         cleanup_free char *text = NULL;
         size_t length;

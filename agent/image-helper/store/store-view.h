@@ -3,9 +3,9 @@
 
 /* The part of the image store that is visible to a pull: the images that its pod may use without
  * contacting their registry (common/image-access.h), and those for which the registry has returned
- * the manifest. Nothing else in the store, neither layers, blobs, documents nor interrupted
- * downloads of others, becomes part of the pulled image or influences what is fetched: otherwise a
- * specially crafted image, or a delta, would reveal the content of others' private images. */
+ * the manifest. Nothing else in the store (layers, blobs, documents or interrupted downloads of
+ * other pulls) becomes part of the pulled image or influences what is fetched; otherwise a
+ * specially crafted image, or a delta, could reveal the content of private images of others. */
 
 #include "agent/image-helper/pull/digest.h"
 #include "common/json-text.h"

@@ -3,8 +3,8 @@
 
 /* The image store on disk:
  *
- *     oci-layout, index.json, blobs/sha256/   an OCI image layout; images from archives lack
- *                                             the layers' blobs, which are in the archives
+ *     oci-layout, index.json, blobs/sha256/   an OCI image layout; the layer blobs of images
+ *                                             from archives are in the archives
  *     layers/<ChainID>/                       each layer unpacked, on top of those below it
  *     records/<digest>.json                   data to run an image, with a checksum
  *     signatures/, verified/                  of images: signature-store.h
@@ -34,7 +34,7 @@ int store_fd(const Store *store);
 int store_tmp_fd(Store *store);
 int store_work_fd(Store *store, Error *reterr);
 
-/* Whether it, or a part of it, was removed since it was opened. */
+/* Whether the store, or a part of it, has been removed since it was opened. */
 bool store_is_removed(const Store *store);
 
 /* Removes what dead processes left in tmp/. */
@@ -121,6 +121,6 @@ int store_untag_images(Store *store, char *const *digests, json_t **ret_index, E
 /* Removes the work directory with its content; the next use creates a new one. */
 void store_discard_work(Store *store);
 
-/* The same, and closes the store. */
+/* Does the same, then closes the store. */
 Store *store_free(Store *store);
 DEFINE_CLEANUP(Store *, store_free)

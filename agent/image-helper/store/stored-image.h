@@ -12,7 +12,7 @@ typedef struct StoredImage {
         int fd;                    /* of the last layer that was opened */
 } StoredImage;
 
-/* The provider of 'stored', which must outlive it. */
+/* The provider for 'stored', which must outlive the provider. */
 ImageProvider stored_image_provider(StoredImage *stored);
 
 /* Whether the blobs of all layers are present. */

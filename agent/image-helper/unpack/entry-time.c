@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its time_t is that of the distribution's libraries: see agent/CMakeLists.txt. */
+/* The time_t of this file is that of the distribution's libraries; see agent/CMakeLists.txt. */
 
 #include "agent/image-helper/unpack/entry-time.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whiteouts. A layer's tar lists, in any order, which parts of the lower layers are hidden; files
- * of the layer itself stay. Overlayfs has two representations: a device 0:0 for one name, and an
- * attribute of a directory that is not merged with the one below. */
+/* Whiteouts. The tar of a layer lists, in any order, which parts of the lower layers are hidden;
+ * files of the layer itself stay. Overlayfs has two representations for them: a device 0:0 for one
+ * name, and an attribute of a directory that is not merged with the one below. */
 
 #include "agent/image-helper/archive/tar-name.h"
 #include "agent/image-helper/unpack/layer-tree-private.h"
@@ -51,7 +51,8 @@ void layer_tree_remove_implied(LayerTree *tree, const char *path) {
                 }
 }
 
-/* Whiteouts only have a meaning in directories that are merged; elsewhere they would be visible. */
+/* Whiteouts have a meaning only in directories that are merged; in other directories they would be
+ * visible. */
 static int drop_whiteouts(int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int copy = open_without_symlinks(dir_fd, "", O_RDONLY | O_DIRECTORY);
@@ -149,7 +150,8 @@ int layer_tree_apply_whiteout(LayerTree *tree, const char *base, Error *reterr) 
         return 0;
 }
 
-/* One by one: there may be millions, and the lower layer is never written to. */
+/* The names are read one by one, because there may be millions; the lower layer is never written
+ * to. */
 static int hide_names_of(LayerTree *tree, int fd, Error *reterr) {
         int copy = open_without_symlinks(fd, "", O_RDONLY | O_DIRECTORY), r;
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);

@@ -4,7 +4,7 @@
  * view, link by link: the result is a path of plain directories as the container sees it. Then that
  * path is opened with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), and every change is made one
  * component below the descriptor. If the first step were wrong, the second would fail instead of
- * leading out.
+ * leaving the directory.
  *
  * Overlayfs merges directories with the same name unless the upper one is opaque. So a directory
  * that replaces something else in this layer (a whiteout, a file) is made opaque: the replaced
@@ -146,8 +146,8 @@ static int make_tree_directory(const LayerTree *tree, int parent_fd, const char 
 
         if (fstat(parent_fd, &parent) < 0)
                 return -errno;
-        /* As the container sees it so far: nothing is inherited from a directory that this layer
-         * hides. */
+        /* Uses the view that the container has so far: nothing is inherited from a directory that
+         * this layer hides. */
         if (!replaces && path)
                 from = layer_view_open(&tree->all, path, O_RDONLY | O_DIRECTORY);
         if (replaces && unlinkat(parent_fd, base, 0) < 0)
@@ -234,8 +234,8 @@ static int enter_resolved(LayerTree *tree, const char *parent, const char *path,
         return 0;
 }
 
-/* Links may lead deeper than any name, one after the other. Such a tree could not be removed again,
- * because that takes a descriptor for each level. */
+/* Links, one after the other, may lead deeper than any name. A tree of that depth could not be
+ * removed again, because removal takes a descriptor for each level. */
 static int check_tree_depth(const char *path, Error *reterr) {
         unsigned depth = path[0] != '\0';
 
@@ -256,8 +256,8 @@ static int enter_tree_directory(LayerTree *tree, const char *parent, bool implie
                 return 0;
         layer_tree_leave(tree);
 
-        /* The container sees plain directories of this layer as they are: nothing below can change
-         * that. The lower layers are only searched otherwise. */
+        /* The container sees plain directories of this layer unchanged, whatever the lower layers
+         * contain. The lower layers are searched only in other cases. */
         fd = open_without_symlinks(own_layer_fd(tree), parent, O_RDONLY | O_DIRECTORY);
         if (fd >= 0) {
                 r = enter_resolved(tree, parent, parent, fd);
@@ -328,7 +328,7 @@ int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr) 
         if (r < 0)
                 return r;
         layer_tree_remove_implied(tree, path);
-        /* Usually nothing exists yet, which one call shows. */
+        /* Usually nothing exists yet, which takes only one call to find out. */
         if (mkdirat(tree->fd, base, 0700) >= 0)
                 return open_without_symlinks(tree->fd, base, O_RDONLY | O_DIRECTORY);
         if (errno != EEXIST)
@@ -379,7 +379,7 @@ static int resolve_target(const LayerTree *tree, const char *target, char path[s
         return n < 0 || (size_t) n >= PATH_MAX - length ? -ENAMETOOLONG : 0;
 }
 
-/* Without AT_SYMLINK_FOLLOW a symbolic link itself gets a second name, not its target. */
+/* Without AT_SYMLINK_FOLLOW, the symbolic link itself gets a second name, and not its target. */
 static int link_own_file(const LayerTree *tree, const char *path, const char *base, Error *reterr) {
         cleanup_free char *parent = NULL;
         cleanup_close int fd = -EBADF;

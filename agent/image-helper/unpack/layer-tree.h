@@ -19,7 +19,7 @@ int layer_tree_new(int fd, const LayerView *below, LayerTree **ret);
 int layer_tree_inherit_top(const LayerTree *tree, Error *reterr);
 
 /* Enters a directory, which is created if it is missing: with the owner, mode and times in the
- * lower layer, or root and 0755. Symbolic links in the path are followed like in the container; the
+ * lower layer, or root and 0755. Symbolic links in the path are followed as in the container; the
  * path that is finally opened contains none. 0 or -errno. */
 int layer_tree_enter(LayerTree *tree, const char *parent, Error *reterr);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One entry after the other, in the order of the tar. Only the content of an entry is used
- * unchanged: its name is cleaned (tar-name.h), its location is resolved and opened without links
- * (layer-tree.h), its metadata is set on the descriptor of the created file.
+ * unchanged. Its name is cleaned (tar-name.h), its location is resolved and opened without links
+ * (layer-tree.h), and its metadata is set on the descriptor of the created file.
  *
  * Device nodes are omitted: a container gets its /dev from the runtime, and a node with a number
  * from an untrusted image is either useless or a security hole. For overlayfs, a node 0:0 would
@@ -34,7 +34,7 @@ typedef struct UnpackedLayer {
         unsigned entries; /* so far */
         unsigned devices; /* left out */
         bool has_top;     /* the tar has an entry for the top directory */
-        bool is_over;     /* it ended at the end of a file's data */
+        bool is_over;     /* the tar ended at the end of a file's data */
 } UnpackedLayer;
 
 UnpackBudget *unpack_budget_new(void) {
@@ -160,7 +160,7 @@ static int write_contents(UnpackedLayer *layer, int fd, uint64_t size, Error *re
                         return r;
                 end = MAX(end, (uint64_t) offset + length);
         }
-        /* It may end with a hole. */
+        /* The file may end with a hole. */
         return end < size && ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
@@ -268,7 +268,7 @@ static int unpack_ordinary(UnpackedLayer *layer, struct archive_entry *entry, co
 static int unpack_top_directory(UnpackedLayer *layer, struct archive_entry *entry, Error *reterr) {
         int r;
 
-        /* Other kinds of files without a name are skipped, like in containerd. */
+        /* Other kinds of files without a name are skipped, as in containerd. */
         if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
                 return 0;
         layer->has_top = true;

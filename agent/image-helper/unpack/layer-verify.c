@@ -17,7 +17,7 @@
 
 /* ---- one layer ---- */
 
-/* The removal of images does not wait for this verification. */
+/* Images may be removed during this verification. */
 static bool is_record_present(const Store *store, const char *chain_id, int fd) {
         cleanup_close int now = store_open_layer(store, chain_id);
         struct stat a, b;
@@ -113,7 +113,7 @@ static int compare_layers(LayerVerification *check, ImageUnpack *unpack, Error *
         }
         if (!check->repairs)
                 return 0;
-        /* Complete, because nothing was moved out of them. */
+        /* These layers are complete, because nothing was moved out of them. */
         return store_publish(unpack->store, unpack->made, unpack->n, reterr);
 }
 

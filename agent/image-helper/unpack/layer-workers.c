@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One process for each missing layer, the lowest first, and at most one per CPU at the same time.
- * Most of a layer does not depend on the layers below it: its files, and the directories that its
- * tar contains. Only things that the tar omits (a parent, the effect of a whiteout, the target of a
- * hard link) are looked up below; then the process waits at its gate until all lower layers are
- * complete. So unpacking uses all CPUs, and the result does not depend on timing.
+/* Each missing layer is unpacked by its own process, starting with the lowest layer, and at most
+ * one process per CPU runs at the same time. Most of a layer does not depend on the layers below
+ * it: its files, and the directories that its tar contains. Only things that the tar omits (a
+ * parent, the effect of a whiteout, the target of a hard link) are looked up below; then the
+ * process waits at its gate until all lower layers are complete. So unpacking uses all CPUs, and
+ * the result does not depend on timing.
  *
  * The only message between processes is one byte: "the layers below you are complete". */
 
@@ -44,7 +45,7 @@ typedef struct LayerWorker {
         pid_t pid;
         int pidfd;
         int outcome_fd; /* to read from */
-        int gate_fd;    /* to write to; closed once it is open */
+        int gate_fd;    /* write end; closed once the gate is open */
 } LayerWorker;
 
 typedef struct LayerGate {
@@ -141,8 +142,8 @@ static int read_blob(const ImageUnpack *unpack, size_t i, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "layer '%s'", layer_name(unpack, i)) : 0;
 }
 
-/* Damage may first appear as an invalid entry, but it must be reported as damage. So the layer is
- * read once more, only for its digests. */
+/* Damage may first appear as an invalid entry, but must be reported as damage. Therefore the layer
+ * is read once more, only to compute its digests. */
 static int explain_layer_failure(const ImageUnpack *unpack, size_t i, int r, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         uint64_t size;
@@ -284,7 +285,8 @@ static int take_layer_outcome(ImageUnpack *unpack, LayerWorker *works, size_t i,
         return outcome.r;
 }
 
-/* Waits for the next event and handles it. 0: all are done; 1: continue; or -errno. */
+/* Waits for the next event and handles it. 0: all layers are done; 1: more events follow; or
+ * -errno. */
 static int wait_for_layer_worker(ImageUnpack *unpack, LayerWorker *works, Error *reterr) {
         const LayerDownloadFeed *feed = unpack->feed;
         struct pollfd fds[WORKERS_MAX + 1];

@@ -28,14 +28,15 @@ static int format_manifest(const CatalogImage *image, json_t *layers, char **ret
         return *ret ? 0 : -ENOMEM;
 }
 
-/* An image without a manifest gets one, with its layers in unpacked form. */
+/* An image without a manifest gets one that lists its layers in uncompressed form. */
 static int make_manifest(const ImageUnpack *unpack, char **ret, Error *reterr) {
         cleanup_json json_t *layers = json_array();
 
         for (size_t i = 0; i < unpack->n; i++) {
                 int r = 0;
 
-                /* The blob of a layer that was already present and has not been read otherwise. */
+                /* Copies the blob of a layer that was already present and has therefore not been
+                 * read. */
                 if (unpack->sizes[i] == 0)
                         r = read_and_verify_layer(unpack, i, -EBADF, NULL, &unpack->sizes[i],
                                                   reterr);
@@ -80,7 +81,7 @@ static int read_document_to_stage(const ImageUnpack *unpack, const CatalogBlob *
                                     reterr);
 }
 
-/* Stages the image's own manifest, if it has one, and returns the one for index.json. */
+/* Stages the image's own manifest, if it has one, and returns the manifest for index.json. */
 static int stage_own_manifest(const ImageUnpack *unpack, char **ret, size_t *ret_length,
                               Error *reterr) {
         const CatalogImage *image = unpack->image;

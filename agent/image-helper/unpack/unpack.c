@@ -78,8 +78,8 @@ static int stage_record(const ImageUnpack *unpack, Error *reterr) {
         ImageUser account = { 0 };
         int r;
 
-        /* A pod that sets a user can still run the image, so this is reported by the container that
-         * needs it. */
+        /* A pod that sets a user can still run the image, so the error is reported only for a
+         * container that needs the image's user. */
         r = image_user_find_in_layers(unpack->image->settings->user, &view, &account, &user_error);
         if (r < 0 && r != -EINVAL && r != -E2BIG)
                 return error_setf(reterr, -r, "%s", error_message(&user_error, r));
@@ -107,7 +107,8 @@ static int run_image_unpack(ImageUnpack *unpack, char *const *names, Error *rete
         r = store_sync(unpack->store, unpack->made, unpack->n, reterr);
         if (r < 0)
                 return r;
-        /* Before the layers: the blob of a layer that is present is not pulled. */
+        /* This comes before the layers, because the blob of a layer that is present is not pulled.
+         */
         if (unpack->feed)
                 r = unpack->feed->on_unpacked(unpack->feed->userdata, reterr);
         if (r < 0)

@@ -7,7 +7,7 @@
 #include "agent/image-helper/pull/image-manifest.h"
 #include "agent/image-helper/store/store.h"
 
-/* Feeds the bytes of layers while they are downloaded. */
+/* Provides the bytes of layers while they are downloaded. */
 typedef struct LayerDownloadFeed {
         int fd;
         /* Called in the process of a layer after it has started: closes descriptors that only the
@@ -29,6 +29,6 @@ typedef struct LayerDownloadFeed {
  * many members as the image has layers. */
 int unpack_find_missing(const CatalogImage *image, const Store *store, bool *ret);
 
-/* 0; or -errno with a message, and then nothing was added to the store. 'feed' may be NULL. */
+/* 0; or -errno with a message, in which case nothing was added to the store. 'feed' may be NULL. */
 int unpack_image(const CatalogImage *image, const ImageProvider *source,
                  const LayerDownloadFeed *feed, Store *store, char *const *names, Error *reterr);
