@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* kubectl's steps: the coarser the unit, the longer a finer unit is shown next to it. A row applies
- * below 'limit' seconds; 'fine' is 0 if only the coarse unit is shown. */
+/* The steps of kubectl. A row applies to ages below 'limit' seconds; 'fine' is the unit shown after
+ * the coarse one, or 0 if only the coarse unit is shown. */
 #define MINUTE INT64_C(60)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Ages as kubectl writes them. Pure. */
+/* Ages as kubectl prints them. Pure. */
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 /* The variable in which the program kubelet passes on flags that have no effect: "--a, --b". */
 #define KUBELET_FLAGS_VARIABLE "MAINSTAY_KUBELET_FLAGS"
 
-/* Options of the command line; NULL: not given, which cannot happen for the first five. */
+/* Options of the command line. NULL: not given; the first five are never NULL. */
 typedef struct AgentOptions {
         const char *config_path;
         const char *state_dir;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The Container Device Interface: the device specifications that root or a driver writes below
- * /etc/cdi and /var/run/cdi, and the names by which pods refer to them. Plain data; manifest/ reads
- * it, cdi/ finds it, bundle/ applies it. */
+ * /etc/cdi and /var/run/cdi, and the names by which pods refer to devices. Plain data; cdi/ finds
+ * the specifications, manifest/ parses them, and bundle/ applies them. */
 
 #include "agent/model/pod.h"
 #include "agent/model/schema.h"
@@ -92,8 +92,8 @@ int check_cdi_qualified_name(const char *value, Error *reterr);
 bool is_cdi_annotation(const char *key);
 
 /* Whether the name of a resource is the name of a CDI device, as in podman:
- * "vendor.com/class=name". It is not a resource of the node, and its amount has no meaning. No API
- * server accepts such a name. */
+ * "vendor.com/class=name". Such a name is not a resource of the node, and its amount has no
+ * meaning. No API server accepts such a name. */
 bool is_cdi_resource(const char *name);
 
 /* The first such annotation, or NULL. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* scheduling.k8s.io/v1 PriorityClass and node.k8s.io/v1 RuntimeClass: the objects to which a pod
- * refers by priorityClassName and runtimeClassName. They are cluster-scoped: without a
+ * refers by priorityClassName and runtimeClassName. They are cluster-scoped, so they have no
  * namespace. */
 
 #include "agent/model/pod.h"

@@ -39,7 +39,8 @@ int client_ticket_format(const ApiUser *user, uint64_t expires, const char *auth
         return 0;
 }
 
-/* In constant time, so that the duration does not reveal how much of it is correct. */
+/* Compares in constant time, so that the duration does not reveal how much of the MAC is correct.
+ */
 static bool is_same_code(const char *a, const char *b) {
         unsigned char difference = 0;
 

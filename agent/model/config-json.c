@@ -9,9 +9,9 @@ char *config_to_masked_json(const Config *config) {
         return object_to_json(&config_schema, config);
 }
 
-/* The kubelet also shows the defaults of settings that are not configured. This agent supports only
- * the defaults of the kubelet's resource managers, which exporters of a node's topology read
- * here. */
+/* The kubelet also shows the defaults of settings that are not configured. This agent shows only
+ * the defaults of the kubelet's resource managers, because exporters of a node's topology read
+ * them. */
 static json_t *kubelet_defaults(void) {
         return json_pack("{s:b, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:i, s:s}", "cgroupsPerQOS",
                          1, "cpuManagerPolicy", "none", "memoryManagerPolicy", "None",

@@ -97,7 +97,7 @@ static int check_http_frequency(const char *value, Error *reterr) {
         return 0;
 }
 
-/* It may contain a password, so it is not quoted. */
+/* The URL may contain a password, so it is not quoted. */
 static int check_url_characters(const char *value, Error *reterr) {
         if (strlen(value) > URL_LENGTH_MAX)
                 return error_setf(reterr, EINVAL, "must be at most %d characters", URL_LENGTH_MAX);
@@ -187,7 +187,7 @@ static int check_download_window(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
-/* It may be a password, so it is not quoted. */
+/* The value may be a password, so it is not quoted. */
 static int check_secret_header_value(const char *value, Error *reterr) {
         for (const char *p = value; *p; p++)
                 if ((unsigned char) *p < ' ' || *p == 0x7f)
@@ -566,8 +566,8 @@ static int check_daemonset_namespace(const char *value, Error *reterr) {
         return streq(value, "*") ? 0 : check_dns_label(value, reterr);
 }
 
-/* A setting of Mainstay alone, so an unknown name is an error: the restriction would not be
- * enforced. */
+/* This setting exists only in Mainstay, so an unknown name is an error; otherwise the restriction
+ * would not be enforced. */
 static const char *const secrets_at_rest_names[N_SECRETS_AT_REST] = {
         [SECRETS_SEALED] = "sealed",
         [SECRETS_CLEAR] = "clear",
@@ -608,8 +608,8 @@ static const Field mainstay_fields[] = {
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields, .is_strict = true);
 
-/* The value with which a setting without effect is correct here: the kubelet's default, or the
- * behaviour in any case. The agent warns about all others. */
+/* For a setting without effect, the value that matches the behaviour of this agent, such as the
+ * kubelet's default. The agent warns about all other values. */
 static const Field config_fields[] = {
         IGNORED("kind"),
         IGNORED("apiVersion"),

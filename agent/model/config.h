@@ -40,7 +40,7 @@ enum {
         REPORT_LOG_LINES_MAX = 1000
 };
 
-/* imagePullCredentialsVerificationPolicy: for which images on the node a registry must have
+/* imagePullCredentialsVerificationPolicy: the images on the node for which a registry must have
  * accepted a pod's credentials. */
 typedef enum ImageCredentialsPolicy {
         CREDENTIALS_POLICY_UNSET,       /* same as the next one */
@@ -63,7 +63,8 @@ typedef struct MemorySwapConfig {
         SwapBehavior swap_behavior;
 } MemorySwapConfig;
 
-/* shutdownGracePeriodByPodPriority: applies to this priority and above, up to the next one. */
+/* shutdownGracePeriodByPodPriority: applies to pods of this priority and above, up to the priority
+ * of the next entry. */
 typedef struct ShutdownGracePeriodByPodPriority {
         OptionalInt priority;
         OptionalInt shutdown_grace_period_seconds;
@@ -171,7 +172,7 @@ typedef struct NodeDeviceConfig {
                                * found by match */
         char *container_path; /* path in the container; NULL: as on the node */
         char *mode;           /* for the device cgroup; NULL: "rw" */
-        OptionalInt count;    /* the maximum number of devices; if shared: of pods that have the
+        OptionalInt count;    /* the maximum number of devices or, if shared, of pods that have the
                                * same one */
         bool is_shared;
         bool is_optional; /* pods start without it */
@@ -200,9 +201,9 @@ typedef struct MainstayConfig {
         NodeDeviceConfigs devices;
         DaemonSetsBy
                 daemonsets_by; /* which controller places the server's DaemonSets on this node */
-        char **daemonset_namespaces; /* whose sets this node may place although their controller has
-                                      * bound no pod here; "*": all; NULL: kube-system, or all if
-                                      * 'daemonsets_by' is this node */
+        char **daemonset_namespaces; /* namespaces whose sets this node may place although their
+                                      * controller has bound no pod here; "*": all; NULL:
+                                      * kube-system, or all if 'daemonsets_by' is this node */
         char *http_proxy;            /* NULL: none; the environment is ignored */
         char *https_proxy;
         char *no_proxy;                 /* hosts, separated by commas */
@@ -312,7 +313,8 @@ typedef struct Config {
         char **preloaded_images_allowlist;  /* "example.com/app", and prefixes that end with an
                                              * asterisk
                                              */
-        OptionalBool serialize_image_pulls; /* together with the next one, limits parallel pulls */
+        OptionalBool serialize_image_pulls; /* limits parallel pulls, together with the next member
+                                             */
         OptionalInt max_parallel_image_pulls; /* mainstay.maxParallelPulls overrides it */
         StringMap eviction_hard; /* by signal: "100Mi", "10%"; see 'eviction' for the defaults */
         StringMap eviction_soft;
@@ -348,7 +350,7 @@ typedef struct Config {
         char *without_effect;   /* settings and flags that are ignored: "a, b"; NULL: none */
 } Config;
 
-/* Whether enforceNodeAllocatable contains it; without the setting, "pods" is enforced. */
+/* Whether enforceNodeAllocatable contains this name; without the setting, "pods" is enforced. */
 bool config_enforces(const Config *config, const char *what);
 
 /* Adds a setting to 'without_effect'. 0 or -ENOMEM. */
@@ -364,5 +366,5 @@ uint16_t config_node_api_port(const Config *config);
 /* The number of pods that the node admits: maxPods, or fewer because of podsPerCore. */
 int64_t config_max_pods(const Config *config, unsigned n_cpus);
 
-/* kind and apiVersion have been read already. */
+/* kind and apiVersion have already been read. */
 extern const Schema config_schema;

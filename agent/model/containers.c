@@ -58,7 +58,7 @@ int64_t pod_aggregate_amount(const PodSpec *spec, container_amount_t amount) {
                 ContainerRole role = container_role(spec, container);
                 int64_t own = amount(container);
 
-                if (role == ROLE_EPHEMERAL) /* it requests nothing, and limits nothing */
+                if (role == ROLE_EPHEMERAL) /* the pod neither requests nor limits anything */
                         continue;
                 found = found || own >= 0;
                 own = MAX(own, 0);

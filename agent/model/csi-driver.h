@@ -28,7 +28,8 @@ typedef struct CsiUsage {
         int64_t unit;
 } CsiUsage;
 
-/* Of NodeGetInfo, NodeGetCapabilities or NodeGetVolumeStats; the rest is empty. */
+/* The response to NodeGetInfo, NodeGetCapabilities or NodeGetVolumeStats; the members of the others
+ * are empty. */
 typedef struct CsiNodeAnswer {
         char *node_id;
         int64_t max_volumes; /* 0: no limit */

@@ -45,7 +45,7 @@ typedef struct CsiVolume {
 
 void csi_volume_done(CsiVolume *volume);
 
-/* The access mode of a PersistentVolume: its first one. */
+/* The access mode of a PersistentVolume, which is the first one that it lists. */
 CsiAccess csi_access_of(char *const *access_modes);
 
 /* Whether fsGroup applies to the volume, if its driver does not apply it itself. */
@@ -68,9 +68,9 @@ void csi_ephemeral_handle(const char *pod_uid, const char *volume, char ret[CSI_
 char *csi_publish_dir(const char *pod_uid, const char *name);
 char *csi_stage_dir(const char *driver, const char *handle);
 
-/* The same for a volume that is a block device; 'name' is the name of the PersistentVolume: the
- * directory with its vol_data.json; the directories of its stage and of its devices, in which the
- * driver creates a device named after the UID of each pod; and the link to that device. */
+/* The same for a volume that is a block device; 'name' is the name of the PersistentVolume. The
+ * paths are the directory with its vol_data.json; the directory for staging; the directory in which
+ * the driver creates a device named after the UID of each pod; and the link to that device. */
 char *csi_block_data_dir(const char *name);
 char *csi_block_stage_dir(const char *name);
 char *csi_block_publish_dir(const char *name);

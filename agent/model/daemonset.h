@@ -15,7 +15,7 @@ typedef enum DaemonSetStrategy {
 
 extern const char *const daemonset_strategy_names[N_DAEMONSET_STRATEGIES];
 
-/* Both are a number of nodes, or a percentage: "25%". */
+/* Each of the two is a number of nodes or a percentage, "25%". */
 typedef struct RollingUpdateDaemonSet {
         IntOrString max_unavailable; /* 1 */
         IntOrString max_surge;       /* 0 */
@@ -50,7 +50,7 @@ typedef struct DaemonSetStatus {
         int64_t revision; /* of the desired template; 0: none yet */
         unsigned desired, current, misscheduled, ready, updated, available;
         bool runs_here;
-        const char *rule;     /* the deciding field or rule, or NULL */
+        const char *rule;     /* the decisive field or rule, or NULL */
         const char *why;      /* a message, or NULL */
         bool is_complete;     /* the rollout is complete */
         bool is_rolled_back;  /* rolled back by the node: the file's revision did not become

@@ -11,5 +11,5 @@ typedef struct DayWindow {
 /* 0 or -EINVAL; the two times differ. */
 int day_window_parse(const char *text, DayWindow *ret);
 
-/* The seconds until it opens; 0: it is open. */
+/* The seconds until the window opens; 0: it is open. */
 unsigned day_window_wait(const DayWindow *window, unsigned second_of_day);

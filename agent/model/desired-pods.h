@@ -20,11 +20,11 @@ typedef struct DesiredPods {
         bool is_incomplete;       /* a source could not add all of its pods */
 } DesiredPods;
 
-/* Borrowed memory is used until the set is done. 1: the pod was added; 0: a pod with its name had
- * been added before; -ENOMEM: the set is incomplete. */
+/* Borrowed memory is used until the set is done. 1: the pod was added; 0: a pod with the same name
+ * had already been added; -ENOMEM: the set is incomplete. */
 int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *pod);
 
-/* The same, but takes the pod, also on failure. */
+/* The same, but takes ownership of the pod, even on failure. */
 int desired_pods_add_take(DesiredPods *desired, const PodSource *source, Pod *pod);
 
 /* The first pod with this UID, regardless of its name, or NULL; valid until the next pod is
@@ -52,7 +52,7 @@ typedef struct ActualPod {
         const Pod *pod;                    /* the pod that has a worker, or NULL */
         const PodSource *source;           /* its */
         bool is_terminating;               /* it is already being stopped */
-        bool removal_fails;                /* it has stopped, but cannot be removed */
+        bool removal_fails;                /* 'pod' has stopped, but cannot be removed */
         bool is_outdated;                  /* some of its containers still run from an older spec */
         const Pod *successor;              /* the pod that follows it, or that is about to start; or
                                             * NULL */
@@ -62,7 +62,7 @@ typedef struct ActualPod {
 
 typedef LIST_OF(ActualPod) ActualPods;
 
-/* 'pod', or 'successor' if there is none: one of them exists. */
+/* 'pod' or, if there is none, 'successor'; at least one of them exists. */
 const ObjectMeta *actual_pod_metadata(const ActualPod *actual);
 
 /* The pods with that name; NULL: none. */

@@ -42,8 +42,8 @@ typedef struct DeviceEdits {
 
 void device_edits_done(DeviceEdits *edits);
 
-/* Adds the entries that 'edits' does not have: of equal variables, paths in the container,
- * annotations or CDI names, the first one is used, like in the kubelet. 0 or -ENOMEM. */
+/* Adds the entries that 'edits' does not have. As in the kubelet, the first of several equal
+ * variables, paths in the container, annotations or CDI names is used. 0 or -ENOMEM. */
 int device_edits_merge(DeviceEdits *edits, const DeviceEdits *more);
 
 /* A resource in the node's capacity and allocatable. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Plans the edit of a running pod. The schema tables list the fields; the table here determines the
- * effect of changing each field. A field without a rule restarts its container or replaces its pod:
- * a forgotten rule costs a restart, but every change is applied. */
+ * effect of changing each field. A change of a field without a rule restarts its container or
+ * replaces its pod, so a forgotten rule costs a restart, but every change is applied. */
 
 #include "agent/model/edit-plan.h"
 
@@ -98,7 +98,7 @@ typedef struct EditWalk {
         const char *container; /* NULL: the pod */
 } EditWalk;
 
-/* The position in the object: the default effect there, and its path. */
+/* A position in the object: its path, and the default effect of a change there. */
 typedef struct EditPosition {
         EditEffect default_effect;
         const char *path;
@@ -332,8 +332,8 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
 
         if (!container || !streq(schema->name, "ResourceList"))
                 return effect;
-        /* An API server does not allow the change: the record was written by an older agent that
-         * does not have the field. */
+        /* An API server does not allow this change, so the record was written by an older agent
+         * that does not support the field. */
         if (field->type == FIELD_REST && pod_is_of_api(walk->running))
                 return EDIT_IN_PLACE;
         for (size_t i = 0; i < container->resize_policy.n; i++) {
@@ -402,8 +402,8 @@ static int compare_objects(const EditWalk *walk, const EditPosition *position, c
         return r;
 }
 
-/* A pod from another source is a different pod, even if nothing else differs: it gets neither the
- * sandbox nor the volumes of its predecessor. */
+/* A pod from another source is a different pod, even if nothing else differs, so it gets neither
+ * the sandbox nor the volumes of its predecessor. */
 static bool is_of_another_source(const Pod *running, const Pod *desired) {
         ObjectSource from = running->metadata.source, to = desired->metadata.source;
 
@@ -580,7 +580,7 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
 
         for (size_t i = 0; i < desired->metadata.annotations.n && r >= 0; i++) {
                 KeyValue *item = &desired->metadata.annotations.items[i];
-                /* The hash belongs to the manifest, whose spec this is. */
+                /* The hash belongs to the manifest from which this spec comes. */
                 bool is_kept =
                         is_agent_annotation(item->key) && !streq(item->key, config_hash_annotation);
                 const char *value = is_kept ? string_map_get(from, item->key) : NULL;
@@ -588,7 +588,8 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
                 if (value)
                         r = set_copied_string(&item->value, value);
         }
-        /* A DaemonSet's desired pod does not have it: it is set when the pod starts. */
+        /* The desired pod of a DaemonSet does not have this annotation, because it is set when the
+         * pod starts. */
         if (r >= 0 && seen)
                 r = string_map_set(&desired->metadata.annotations, config_seen_annotation, seen);
         keep_container_order(&running->spec, &desired->spec);

@@ -20,7 +20,8 @@ typedef struct EditChange {
         EditEffect effect;
         char *container; /* the container that has the field; NULL: the pod */
         char *path;      /* "spec.hostNetwork"; or "image" for a container */
-        char *from;      /* old value of a scalar field, else NULL; "" if it was absent */
+        char *from;      /* old value of a scalar field, "" if it was absent; NULL for other fields
+                          */
         char *to;
 } EditChange;
 
@@ -41,8 +42,8 @@ EditEffect edit_plan_container_effect(const EditPlan *plan, const char *containe
  * caller frees it; NULL: out of memory. */
 char *edit_plan_format(const EditPlan *plan, EditEffect effect, const char *container);
 
-/* If both pods refer to the same class and the class is unknown now, copies the values that it had
- * when 'running' started. 0 or -ENOMEM. */
+/* If both pods refer to the same class and that class no longer exists, copies the values that it
+ * had when 'running' started. 0 or -ENOMEM. */
 int edit_inherit_class_values(const Pod *running, Pod *desired);
 
 /* Gives the desired pod the identity of the running one (name and UID) and its ephemeral

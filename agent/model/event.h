@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An event about a pod, a DaemonSet, a claim or the node, like v1.Event. pods/ and the wiring
- * record events, metrics/ stores and counts them, http/ and apiserver/ publish them. */
+/* An event (v1.Event) about a pod, a DaemonSet, a claim or the node. pods/ and the wiring record
+ * events, metrics/ stores and counts them, http/ and apiserver/ publish them. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/object.h"

@@ -33,7 +33,7 @@ typedef enum NodeCondition {
 /* A bit in a set of conditions. */
 #define NODE_CONDITION_BIT(condition) (1U << (condition))
 
-/* The conditions that keep pods away: they have thresholds and taints. ReadonlyFilesystem, like in
+/* The conditions that keep pods away have thresholds and taints. ReadonlyFilesystem, a condition of
  * the node problem detector, is only reported, and only if it is or was true. */
 #define NODE_PRESSURE_CONDITIONS                                                             \
         (NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE) | NODE_CONDITION_BIT(NODE_DISK_PRESSURE) | \
@@ -43,7 +43,7 @@ typedef struct EvictionSignalInfo {
         const char *name;     /* "memory.available" */
         const char *resource; /* "memory", for messages */
         NodeCondition condition;
-        bool is_counted; /* inodes and processes: a number, not bytes */
+        bool is_counted; /* inodes and processes: a count, not bytes */
 } EvictionSignalInfo;
 
 typedef struct NodeConditionInfo {
@@ -74,7 +74,8 @@ typedef struct EvictionThreshold {
         EvictionSignal signal;
         EvictionAmount value; /* the threshold is met when less than this is available … */
         uint64_t grace_usec;  /* … for this long (evictionSoftGracePeriod); 0: a hard threshold */
-        EvictionAmount min_reclaim; /* evictionMinimumReclaim: how much more must be available */
+        EvictionAmount min_reclaim; /* evictionMinimumReclaim: the additional amount that must
+                                     * become available */
 } EvictionThreshold;
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The placeholder for a value of a Secret wherever the agent displays the Secret: it only reveals
+/* The placeholder for a value of a Secret wherever the agent displays the Secret. It reveals only
  * the length. */
 
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Text written by our own tables always parses; NULL: out of memory. */
+/* Text written from our own tables can always be parsed; NULL: out of memory. */
 static json_t *object_to_json_value(const Schema *schema, const void *object) {
         cleanup_free char *text = object_to_json(schema, object);
 

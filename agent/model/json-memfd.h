@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Settings for a helper process that may contain passwords: only in memory. */
+/* A file in memory for the settings of a helper process, which may contain passwords. */
 
 #include <jansson.h>
 

@@ -32,7 +32,8 @@ void json_writer_put_field(JsonWriter *writer, json_t *json, const Field *field,
                            const void *object);
 json_t *json_writer_object(JsonWriter *writer, const Schema *schema, const void *object);
 
-/* The output of containers and runtimes need not be UTF-8; then each non-ASCII byte becomes '?'. */
+/* Output of containers and runtimes need not be UTF-8; if it is not, each non-ASCII byte becomes
+ * '?'. */
 json_t *json_writer_string(const char *string);
 
 /* As RFC 3339; null for 0. */

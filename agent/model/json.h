@@ -11,8 +11,8 @@
 #include "agent/model/schema.h"
 #include "agent/model/status.h"
 
-/* A v1.Pod, compact. 'status' may be NULL and is omitted then, like in records. Unset fields are
- * absent, as in the API's JSON. The caller frees it; NULL: out of memory. */
+/* A v1.Pod, compact. If 'status' is NULL, it is omitted, as in records. Unset fields are absent, as
+ * in the API's JSON. The caller frees it; NULL: out of memory. */
 char *pod_to_json(const Pod *pod, const PodStatus *status);
 
 /* The same for display, with an annotation that names the pod's source. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How to reach an API server and with which identity: the resolved current context of a kubeconfig.
- * Plain data; manifest/kubeconfig reads it. Keys and tokens are never shown or logged.
+/* The address of an API server and the identity for it: the resolved current context of a
+ * kubeconfig. Plain data; manifest/kubeconfig reads it. Keys and tokens are never shown or logged.
  */
 
 #include "agent/model/schema.h"
@@ -26,5 +26,5 @@ typedef struct Kubeconfig {
 
 void kubeconfig_done(Kubeconfig *kubeconfig);
 
-/* 0 or -ENOMEM; then nothing needs to be freed. */
+/* 0; or -ENOMEM, in which case nothing needs to be freed. */
 int kubeconfig_copy(const Kubeconfig *from, Kubeconfig *ret);

@@ -33,7 +33,7 @@ const char *excerpt(char buffer[EXCERPT_SIZE], const char *text) {
                         buffer[n] = '?';
         }
         if (text[n]) {
-                /* It must not split a UTF-8 sequence. */
+                /* The truncation must not split a UTF-8 sequence. */
                 while (n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80)
                         n--;
                 memcpy(buffer + n, more, sizeof(more));

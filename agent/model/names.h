@@ -65,7 +65,7 @@ int check_host_name(const char *value, Error *reterr);
 int check_dns_search(const char *value, Error *reterr);
 int check_dns_option(const char *value, Error *reterr);
 
-/* No surrounding white space; the image store parses the reference. */
+/* An image reference: only white space around it is refused here; the image store parses it. */
 int check_image(const char *value, Error *reterr);
 
 /* An absolute path of the host without "..". */

@@ -60,7 +60,8 @@ void node_status_done(NodeStatus *status) {
         *status = (NodeStatus){ 0 };
 }
 
-/* Below a hard eviction threshold pods are evicted at once, so that part is not allocatable. */
+/* Pods are evicted at once when less than a hard eviction threshold is available, so that amount is
+ * not allocatable. */
 static int64_t eviction_reserved_bytes(const EvictionPolicy *policy, EvictionSignal signal,
                                        int64_t capacity) {
         for (size_t i = 0; i < policy->n_thresholds; i++)

@@ -64,8 +64,8 @@ typedef struct NodeSourceStatus {
         const char *message; /* its problem, or the content in use; NULL: not known yet */
         bool has_failed;     /* its last response is not in use, or it did not respond */
         bool is_refused;     /* it is the former */
-        uint64_t since;      /* time of the last transition; 0: it was not queried yet */
-        uint64_t succeeded;  /* when it last returned the content that is in use; 0: never */
+        uint64_t since;      /* time of the last transition; 0: it has not been queried yet */
+        uint64_t succeeded;  /* time when it last returned the content that is in use; 0: never */
         int64_t number;      /* of the index in use; 0: none */
         size_t n_waiting;    /* lines of the report that wait */
         uint64_t n_dropped;  /* lines of the report dropped so far */
@@ -120,13 +120,12 @@ typedef struct NodeStatus {
 void node_status_done(NodeStatus *status);
 
 /* The state of the connection to the API server, for the local interface. Strings are borrowed,
- * times are realtime. All zero: the node has not joined one. */
+ * times are realtime. All members are zero if the node has not joined an API server. */
 typedef struct NodeApiServerConnection {
         bool has_joined;
         const char *server; /* address; NULL until a kubeconfig names it */
         bool is_reached;
-        uint64_t since;            /* since when it has been in this state; 0: no request was made
-                                    * yet */
+        uint64_t since;            /* start of this state; 0: no request has been made yet */
         const char *last_error;    /* the error of the last failure, or NULL */
         const char *daemonsets_by; /* which controller places the server's DaemonSets; NULL: not
                                       known yet */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The resources that pods request of the node, and whether one more fits (kubelet: the predicates
- * of GeneralPredicates, InsufficientResourceError). Pure. */
+/* The resources of the node that pods request, and whether one more pod fits (kubelet: the
+ * predicates of GeneralPredicates, InsufficientResourceError). Pure. */
 
 #include "agent/model/node-status.h"
 #include "agent/model/resource.h"
@@ -18,7 +18,7 @@ typedef struct NodeUsage {
         int64_t amounts[N_NODE_AMOUNTS];
 } NodeUsage;
 
-/* The order in which the kubelet names shortages. */
+/* The order in which the kubelet reports shortages. */
 extern const unsigned node_amount_order[N_NODE_AMOUNTS];
 
 /* The first amount in that order that is not 0; there must be one. */

@@ -20,8 +20,8 @@ extern const Schema node_labels_taints_schema;
 void node_labels_taints_done(NodeLabelsTaints *node);
 bool node_labels_taints_equal(const NodeLabelsTaints *a, const NodeLabelsTaints *b);
 
-/* Adds the labels that every node has, unless set already: kubernetes.io/hostname, os and arch, and
- * the last two also under their beta names. 'architecture' is Go's name. 0 or -ENOMEM. */
+/* Adds the labels that every node has, unless they are already set: kubernetes.io/hostname, os and
+ * arch, and the last two also under their beta names. 'architecture' is Go's name. 0 or -ENOMEM. */
 int node_labels_taints_add_well_known(NodeLabelsTaints *node, const char *hostname,
                                       const char *architecture);
 

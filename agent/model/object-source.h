@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Who wrote an object: the source is part of its identity, in addition to namespace, name and UID.
- * A node has one source of each kind. Two objects with the same namespace and name, but from two
+/* The source of an object, which is part of its identity, in addition to namespace, name and UID. A
+ * node has one source of each kind. Two objects with the same namespace and name, but from two
  * sources, are unrelated, and a pod sees only the objects of its own source. */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ extern const char *const object_source_names[N_OBJECT_SOURCES];
 /* Whether both are from the same source, which is known. */
 bool object_sources_match(ObjectSource a, ObjectSource b);
 
-/* Whether labels, affinity and names of pods of 'other' are considered for pods of 'by': if the
- * source is the same, or has a higher rank. A file has the highest rank, because it belongs to the
- * machine's administrator; users of a cluster have the lowest. */
+/* Whether labels, affinity and names of pods of 'other' are considered for pods of 'by', which is
+ * the case if 'other' is the same source or has a higher rank. A file has the highest rank, because
+ * it belongs to the machine's administrator; users of a cluster have the lowest. */
 bool object_source_heeds(ObjectSource by, ObjectSource other);

@@ -101,7 +101,7 @@ DataObject *data_object_free(DataObject *object) {
         for (size_t i = 0; i < object->values.n; i++) {
                 ObjectValue *value = &object->values.items[i];
 
-                /* Erased, so that no secret stays in freed memory. */
+                /* The values are erased, so that no secret stays in freed memory. */
                 if (value->bytes)
                         explicit_bzero(value->bytes, value->length);
                 free(value->bytes);

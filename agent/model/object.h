@@ -25,7 +25,7 @@ typedef enum ObjectKind {
         N_OBJECT_KINDS,
 } ObjectKind;
 
-/* "ConfigMap"; and in the kubelet's messages, in lower case. */
+/* "ConfigMap"; and the name in the kubelet's messages, in lower case. */
 extern const char *const object_kind_names[N_OBJECT_KINDS];
 extern const char *const object_kind_words[N_OBJECT_KINDS];
 
@@ -35,7 +35,7 @@ extern const char *const object_kind_versions[N_OBJECT_KINDS];
 /* Whether no manifest may contain objects of this kind. */
 bool object_kind_is_api_only(ObjectKind kind);
 
-/* Whether objects of this kind have no namespace: it is "" then. */
+/* Whether objects of this kind have no namespace, in which case the namespace is "". */
 bool object_kind_is_cluster_wide(ObjectKind kind);
 
 /* How a value of a Secret is encrypted. */
@@ -123,10 +123,11 @@ bool object_key_matches(const ObjectKey *key, const DataObject *object);
  * valid until manifests change. */
 typedef struct ObjectLookup {
         const DataObject *(*find)(const ObjectKey *key, void *userdata);
-        /* Whether it is still unknown if the object exists. May be NULL. */
+        /* Whether the existence of the object is not known yet. May be NULL. */
         bool (*is_awaited)(const ObjectKey *key, void *userdata);
-        /* Decrypts a Secret that has encrypted values: returns the same Secret with decrypted
-         * values. 0; -EAGAIN: later; or -errno; with a message. May be NULL. */
+        /* Decrypts a Secret that has encrypted values, and returns the same Secret with decrypted
+         * values. 0; with a message: -EAGAIN: it will be decrypted later; or -errno. May be NULL.
+         */
         int (*open)(const DataObject *object, const DataObject **ret, Error *reterr,
                     void *userdata);
         void *userdata;
@@ -138,6 +139,6 @@ typedef struct ObjectLookup {
 int object_lookup(const ObjectLookup *lookup, const ObjectMeta *pod, ObjectKind kind,
                   const char *name, const DataObject **ret, Error *reterr);
 
-/* Whether the Secret exists and is being decrypted, which this begins, and which takes
- * milliseconds. Objects change when it has ended. */
+/* Whether the Secret exists and is being decrypted. Starts the decryption, which takes milliseconds
+ * and ends with a notification that objects have changed. */
 bool secret_is_being_opened(const ObjectLookup *lookup, const ObjectMeta *pod, const char *name);

@@ -13,7 +13,7 @@ enum {
         NAME_SIZE = 128,
 };
 
-/* The schemas that are in the document, or will be; a schema's number is its position. */
+/* The schemas that the document contains or will contain; a schema's number is its position. */
 typedef struct OpenapiSchemas {
         const Schema *items[SCHEMAS_MAX];
         size_t n;
@@ -136,7 +136,7 @@ static json_t *describe_schema(OpenapiSchemas *schemas, const Schema *schema) {
                          required);
 }
 
-/* Kinds have both members; some of their tables begin with them. */
+/* Kinds have the members kind and apiVersion; some of their tables begin with these. */
 static void add_type_members(json_t *schema) {
         json_t *properties = json_object_get(schema, "properties");
 

@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-/* The machine's units wait for bootstrap and critical pods, and an update of the machine is rolled
- * back if these are not ready; the journal belongs to the machine; the order decides when pods from
- * manifests start and stop; and only pods from manifests are rolled back. Therefore users of an API
- * server may control none of these. Their DaemonSets' deadline applies only to the pods of these
- * DaemonSets. */
+/* Users of an API server must not control these keys: units of the machine wait for bootstrap and
+ * critical pods, and an update of the machine is rolled back if these pods are not ready; the
+ * journal belongs to the machine; the order of pods decides when pods from manifests start and
+ * stop; and only pods from manifests are rolled back. The deadline on a DaemonSet of an API server
+ * applies only to the pods of that DaemonSet. */
 const OwnKeyInfo own_keys[N_OWN_KEYS] = {
         [OWN_KEY_AFTER] = { "mainstay.dev/after" },
         [OWN_KEY_BOOTSTRAP] = { "mainstay.dev/bootstrap" },
@@ -43,8 +43,8 @@ bool own_key_is_agents(const char *key) {
         return false;
 }
 
-/* See print_pod_source(): the agent sets its text regardless of the text that the pod's source has
- * written there. */
+/* See print_pod_source(). The agent replaces any text that the source of the pod has written there.
+ */
 static bool is_of_manifest(const json_t *pod) {
         static const char *const starts[] = { "file ",
                                               "url",

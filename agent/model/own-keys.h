@@ -4,7 +4,7 @@
 /* Mainstay's own labels and annotations, "mainstay.dev/…". Anybody who may create a pod at an API
  * server can write any of them, so each one is used only on objects of the sources in its table
  * row. No other file contains such a key (tests/lint/calls.py): values are read by the functions
- * below from JSON, and by own-values.h from objects. mainstay-pods(7) contains the table, too. */
+ * below from JSON, and by own-values.h from objects. mainstay-pods(7) also contains the table. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ typedef enum OwnKey {
 
 typedef struct OwnKeyInfo {
         const char *name;
-        bool of_any_pod;   /* it is used on all pods, not only on those of manifests */
+        bool of_any_pod;   /* used on all pods, not only on those from manifests */
         bool may_be_label; /* as an alternative to an annotation */
         bool is_agents;    /* only the agent may write it: a value that a source has written is
                             * removed */
@@ -60,5 +60,5 @@ json_t *own_pod_json_annotations(const json_t *pod);
 /* The value in an object of any other kind, or a value that the agent itself writes. */
 const char *own_json_value(const json_t *object, OwnKey key);
 
-/* Takes the value. 0, or -1 if memory is exhausted. */
+/* Takes ownership of the value. 0, or -1 if memory is exhausted. */
 int own_json_set_new(json_t *annotations, OwnKey key, json_t *value);

@@ -111,7 +111,7 @@ typedef struct VolumeAttachment {
 /* attachRequired; true if it is not set. */
 bool csi_driver_must_attach(const CsiDriverObject *driver);
 
-/* At most one source is not NULL; if all are NULL, it is of another kind. */
+/* At most one source is not NULL; if all are NULL, the volume is of another kind. */
 typedef struct PersistentVolume {
         HostPathVolumeSource *host_path;
         LocalVolumeSource *local;

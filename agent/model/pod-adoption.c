@@ -129,8 +129,8 @@ int pod_adoption_make(const Pod *running, const Pod *desired, EditEffect limit, 
         return 1;
 }
 
-/* The annotation counts only on a pod of this agent: one that a user wrote into an API server's pod
- * is ignored. UIDs of an API server have dashes, those of this agent have none. */
+/* The annotation is used only on a pod of this agent; one that a user wrote into a pod of an API
+ * server is ignored. UIDs from an API server contain dashes, and those from this agent do not. */
 static const char *find_adoption_record(const Pod *pod) {
         const char *text = own_pod_value(pod, OWN_KEY_COVERS);
         bool can_be_adopted = pod_is_of_api(pod) && !strchr(pod->metadata.uid, '-');

@@ -157,8 +157,8 @@ static bool has_edge(const OrderGraph *graph, size_t pod, bool is_from) {
         return false;
 }
 
-/* The first or last pod of a path is not in a cycle, and neither is the next one once that is
- * removed. */
+/* The first and the last pod of a path are not in a cycle; once they are removed, the same applies
+ * to the next ones. */
 static void remove_ends(OrderGraph *graph) {
         bool has_changed = graph->edges.n > 0;
 
@@ -229,7 +229,7 @@ char *pod_order_explain_cycle(const char *file, const Pod *const *pods, size_t n
 
 /* ---- the end ---- */
 
-/* Chooses the pods that no remaining pod is after; if a cycle is left, all of its pods. */
+/* Chooses the pods that no remaining pod names; if only cycles are left, all of their pods. */
 static void choose_step(OrderGraph *graph, size_t step, size_t *steps) {
         bool is_empty = true;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The order of pods: with the annotation mainstay.dev/after, a pod names other pods of this node,
- * which must be Ready before it starts, and which are stopped after it when the node shuts down.
+/* The order of pods: with the annotation mainstay.dev/after, a pod names other pods of this node
+ * that must be Ready before it starts, and that are stopped after it when the node shuts down.
  * Kubernetes has no equivalent for pods. Pure. */
 
 #include "agent/model/pod.h"
@@ -21,16 +21,17 @@ typedef struct PodAfterName {
         ObjectSource source; /* source of the pod that has the annotation */
 } PodAfterName;
 
-/* The next name in the pod's annotation; '*cursor' is NULL at first. False: there are no more. */
+/* The next name in the pod's annotation; '*cursor' is NULL at first. False: there is no other name.
+ */
 bool pod_after_next(const Pod *pod, const char **cursor, PodAfterName *ret);
 
 /* Whether the value is valid: names, optionally preceded by "<namespace>/", separated by commas. 0,
  * or -EINVAL with a message. */
 int pod_after_check(const Pod *pod, Error *reterr);
 
-/* Whether the name refers to this pod: by its full name, or by the name in its manifest, without
- * the node's. Pods of sources that the annotation's source does not consider are never referred
- * to. */
+/* Whether the name refers to this pod: it is the pod's full name, or the name in its manifest
+ * without the node name. Pods of sources that the annotation's source does not consider are never
+ * referred to. */
 bool pod_after_means(const PodAfterName *name, const Pod *pod);
 
 /* Whether 'pod' names 'other' in its annotation. */
@@ -40,9 +41,9 @@ bool pod_is_after(const Pod *pod, const Pod *other);
  * waits for, if its chain of waiting never ends; otherwise n. 0 or -ENOMEM. */
 int pod_order_find_cycles(const Pod *const *pods, size_t n, size_t *ret_next);
 
-/* "default/web after default/db after default/web": the cycle from this pod on, from the result of
- * pod_order_find_cycles(); and the same as the error of its file. The caller frees it; NULL: out of
- * memory. */
+/* "default/web after default/db after default/web": the cycle that starts with this pod, from the
+ * result of pod_order_find_cycles(); and the same as an error message about its file. The caller
+ * frees it; NULL: out of memory. */
 char *pod_order_format_cycle(const Pod *const *pods, size_t n, const size_t *next, size_t from);
 char *pod_order_explain_cycle(const char *file, const Pod *const *pods, size_t n,
                               const size_t *next, size_t from);

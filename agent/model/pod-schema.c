@@ -29,10 +29,10 @@
 
 #define ZERO .null_is_zero = true
 
-/* Only a manifest is checked, see schema.h. */
+/* This check applies only to a manifest, see schema.h. */
 #define LENIENT .is_manifest_check = true
 
-/* A newer API server may send a value that is read like an absent one. */
+/* An unknown value from a newer API server is treated as absent. */
 #define REQUIRED_IN_FILES .is_manifest_required = true
 
 /* The kubelet contacts the registry if it does not recognize the policy. */
@@ -652,7 +652,7 @@ const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fie
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        IGNORED("generateName"), /* as in an API server, because the object has a name */
+        IGNORED("generateName"), /* required, as in an API server, because the object has a name */
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of a pod's source: in records and for users. */
+/* The text forms of a pod's source, in records and for users. */
 
 #include "agent/model/pod-source.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* v1.PodStatus as JSON. A status is never read, so this is written by hand instead of by a
- * table. */
+/* v1.PodStatus as JSON. A status is never parsed, so this code is written by hand instead of using
+ * a table. */
 
 #include "agent/model/pod-status-json.h"
 

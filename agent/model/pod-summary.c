@@ -89,7 +89,7 @@ static bool set_pulling(PodSummaryBuilder *sum, const char *prefix, const json_t
         return true;
 }
 
-/* One init container. True when it blocks later containers; then 'reason' explains how. */
+/* Handles one init container. True if it blocks later containers; 'reason' then says why. */
 static bool summarize_init_container(PodSummaryBuilder *sum, const json_t *container, size_t i) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         const json_t *terminated = json_at(container, "state", "terminated");
@@ -159,7 +159,7 @@ static void summarize_containers(PodSummaryBuilder *sum) {
                 has_running = true;
                 sum->n_ready++;
         }
-        /* One is complete and another one runs. */
+        /* One container has completed and another one runs. */
         if (streq(sum->reason, "Completed") && has_running)
                 set_reason(sum, "", is_condition_true(sum->pod, "Ready") ? "Running" : "NotReady");
 }

@@ -517,7 +517,7 @@ typedef struct ObjectMeta {
         StringMap labels;
         StringMap annotations;
         LIST_OF(OwnerReference) owner_references;
-        ObjectSource source; /* who wrote it; never read from the object's text */
+        ObjectSource source; /* source of the pod; never read from the object's text */
 } ObjectMeta;
 
 typedef struct Pod {
@@ -559,7 +559,8 @@ void pod_drop_empty_resources(PodSpec *spec);
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
 
-/* Whether it comes from a manifest, fetched or not, or belongs to a DaemonSet of a manifest. */
+/* Whether the pod comes from a manifest, fetched or not, or belongs to a DaemonSet from a manifest.
+ */
 bool pod_is_of_manifest(const Pod *pod);
 
 /* Whether its priority is at least that of system-cluster-critical. */
@@ -568,7 +569,7 @@ bool pod_is_critical(const PodSpec *spec);
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 
-/* This owner, if it is a DaemonSet of apps/v1; or NULL. */
+/* That owner reference if it is a DaemonSet of apps/v1, or NULL. */
 const OwnerReference *object_controlling_daemonset(const ObjectMeta *metadata);
 
 /* Whether both have the same controller: source, UID, kind, API group and namespace. A user can

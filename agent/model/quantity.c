@@ -11,9 +11,9 @@
 #define NANO_PER_MILLI 1000000U
 #define NANO_MAX       ((Nano){ .units = INT64_MAX })
 
-/* A number with nine decimal places, the precision of Kubernetes, for which a 32-bit machine has no
- * type. The maximum is 2^63-1; larger numbers saturate, and more precise ones are rounded up (away
- * from zero). */
+/* A number with nine decimal places, which is the precision of Kubernetes, and for which a 32-bit
+ * machine has no type. The maximum is 2^63-1; larger numbers saturate, and more precise ones are
+ * rounded up (away from zero). */
 typedef struct Nano {
         uint64_t units;
         uint32_t nano; /* below NANO_PER_UNIT */
@@ -202,8 +202,8 @@ static int format_digits(char digits[DIGITS_SIZE], Nano value, uint64_t base, in
         return -decimals;
 }
 
-/* Without a fraction, with the largest suffix of the family. A binary number that is small or not
- * whole is written in the decimal family, as Kubernetes does. */
+/* Prints the number without a fraction, with the largest possible suffix of the family. As in
+ * Kubernetes, a binary number that is small or not whole is printed in the decimal family. */
 static void format_canonical(char buffer[CANONICAL_SIZE], const ParsedQuantity *parsed,
                              Nano value) {
         bool is_binary = parsed->family == FAMILY_BINARY && value.nano == 0 && value.units >= 1024;

@@ -30,8 +30,8 @@ enum {
         QUANTITY_SIZE = 32
 };
 
-/* Formats a number in its largest whole unit, like Kubernetes does for sums: bytes as "100Mi",
- * counts as "32k". Returns the buffer. */
+/* Formats a number in its largest whole unit, as Kubernetes does for sums: bytes as "100Mi", counts
+ * as "32k". Returns the buffer. */
 char *quantity_print_bytes(char buffer[QUANTITY_SIZE], int64_t bytes);
 char *quantity_print_count(char buffer[QUANTITY_SIZE], int64_t count);
 

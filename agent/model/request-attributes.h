@@ -2,7 +2,7 @@
 #pragma once
 
 /* The attributes of a request that the API server authorizes: a verb and one or two subresources of
- * the node, like in the kubelet. Pure. */
+ * the node, as in the kubelet. Pure. */
 
 #include "common/macros.h"
 

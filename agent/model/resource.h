@@ -32,11 +32,11 @@ const Quantity *resource_quantity(const ResourceList *list, ResourceType type);
 const Quantity *resource_find(const ResourceRequirements *requirements, const char *path,
                               ResourceType *ret_type);
 
-/* Whether a container of the pod has a limit for such a resource. */
+/* Whether a container of the pod has a limit for a resource of this type. */
 bool pod_has_extended_resources(const PodSpec *spec);
 
-/* The first huge page size that a container of the pod requests; if 'medium' names a size, that
- * one, if it is requested. N_RESOURCE_TYPES: none. */
+/* The first huge page size that a container of the pod requests; if 'medium' names a size, only
+ * that size is considered. N_RESOURCE_TYPES: none. */
 ResourceType resource_huge_pages(const PodSpec *spec, Medium medium);
 
 /* The sum of the limits of all containers that run together, for resources other than CPU and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A table of small sets: the first digits of a key's hash choose the set; there the entry that
+/* A table of small sets: the first digits of a key's hash choose the set, in which the entry that
  * expires first is replaced. */
 
 #include "agent/model/review-cache.h"
@@ -81,7 +81,7 @@ static ReviewEntry *choose_review_entry(ReviewEntry *set, const char *hash) {
         for (size_t i = 0; i < N_WAYS; i++) {
                 if (set[i].value && streq(set[i].key, hash))
                         return &set[i];
-                /* A free entry counts as long expired. */
+                /* A free entry counts as one that expired long ago. */
                 if (set[i].expires < chosen->expires)
                         chosen = &set[i];
         }

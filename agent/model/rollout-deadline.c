@@ -21,7 +21,8 @@ uint64_t daemonset_progress_deadline_usec(const DaemonSet *set) {
         return parse_deadline_usec(own_daemonset_value(set, OWN_KEY_PROGRESS_DEADLINE));
 }
 
-/* The pod must stay ready for a while: one that crashes soon is also ready for a moment. */
+/* The pod must stay ready for a while, because even a pod that soon crashes is ready for a moment.
+ */
 static uint64_t rollout_good_at(const RolloutState *rollout) {
         return rollout->is_ready ? rollout->ready_since +
                                            MIN(rollout->deadline_usec / 2, READY_LONG_ENOUGH_USEC)

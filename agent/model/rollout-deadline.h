@@ -21,9 +21,9 @@ typedef struct RolloutState {
         bool must_be_good_in_time; /* it must become good within the deadline; otherwise only
                                     * ready */
         bool is_ready;             /* the new revision is ready, */
-        uint64_t ready_since;      /* since this time; 0: for long enough */
-        uint64_t awake_since;      /* since when agent and machine have been awake, the later of the
-                                    * two */
+        uint64_t ready_since;      /* ready since this time; 0: for long enough */
+        uint64_t awake_since;      /* the start of the agent or the last resume of the machine,
+                                    * whichever is later */
         uint64_t now;
 } RolloutState;
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* A Schema is the table of an API object's fields. It drives the parser (manifest/decode), the
- * writer, comparison, copying and freeing; it is also the list of supported fields, which the tests
- * must cover. To support a field, add a member to the struct and a row to its table. */
+ * writer, comparison, copying and freeing; it is also the list of supported fields, and the tests
+ * must cover it. To support a field, add a member to the struct and a row to its table. */
 
 #include "agent/model/values.h"
 #include "common/error.h"
@@ -52,7 +52,7 @@ typedef struct Field {
                                 are not known here; its own name is used only in records. 0: unknown
                                 names are errors */
         bool ignores_other;  /* FIELD_ENUM: unknown names are read as this value, which has its own
-                              * name, like in the kubelet; 0: as if absent */
+                              * name, as in the kubelet; 0: as if absent */
         field_check_t check; /* FIELD_STRING, and each item of FIELD_STRINGS */
         int64_t min, max;    /* FIELD_INT, and each item of FIELD_INTS, if min < max */
         const char *accepts; /* FIELD_REFUSED: the one value that has no effect, such as "false";
@@ -70,7 +70,7 @@ typedef struct Field {
                                  * .reason as a warning */
         bool is_secret;         /* its value must not appear in any message */
         bool is_not_empty; /* FIELD_STRING, FIELD_ENUM: an empty text is an error in a manifest */
-        bool null_is_zero; /* FIELD_QUANTITY: null is 0, like in an API server if a map has the
+        bool null_is_zero; /* FIELD_QUANTITY: null is 0, as in an API server if a map has the
                             * key */
         bool is_manifest_check;    /* .check is stricter than an API server, and is not applied to
                                       its objects: a pod with another value fails when the value is
@@ -111,7 +111,7 @@ struct Schema {
                 .n_fields = N_ELEMENTS(table), __VA_ARGS__              \
         }
 
-extern const Schema pod_schema; /* apiVersion and kind have been read already */
+extern const Schema pod_schema; /* apiVersion and kind have already been read */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
@@ -153,5 +153,5 @@ void schema_done(const Schema *schema, void *object);
 
 bool schema_equal(const Schema *schema, const void *a, const void *b);
 
-/* Deep copy into a zeroed object. 0; or -ENOMEM, and then nothing needs to be freed. */
+/* Deep copy into a zeroed object. 0; or -ENOMEM, in which case nothing needs to be freed. */
 int schema_copy(const Schema *schema, void *to, const void *from);

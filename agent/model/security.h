@@ -30,8 +30,8 @@ typedef enum SupplementalGroupsPolicy {
         N_GROUPS_POLICIES,
 } SupplementalGroupsPolicy;
 
-/* fsGroupChangePolicy: for claims; OnRootMismatch does not change a volume whose top directory
- * already has the group. emptyDirs start empty. */
+/* fsGroupChangePolicy matters only for claims, because emptyDirs start empty. OnRootMismatch does
+ * not change a volume whose top directory already has the group. */
 typedef enum FsGroupChangePolicy {
         FS_GROUP_CHANGE_UNSET,
         FS_GROUP_CHANGE_ON_ROOT_MISMATCH,
@@ -78,8 +78,8 @@ typedef struct Sysctl {
         char *value;
 } Sysctl;
 
-/* WindowsSecurityContextOptions: no effect here, but many namespaces of an API server do not admit
- * pods with hostProcess. */
+/* WindowsSecurityContextOptions has no effect here, but many namespaces of an API server do not
+ * admit pods with hostProcess. */
 typedef struct WindowsOptions {
         bool host_process;
 } WindowsOptions;

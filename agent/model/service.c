@@ -20,7 +20,7 @@ void service_done(Service *service) {
         *service = (Service){ 0 };
 }
 
-/* As in a variable's name: "my-db" becomes MY_DB. */
+/* Converts a name to the form used in variables: "my-db" becomes MY_DB. */
 static char *print_upper(const char *name) {
         char *upper = strdup(name);
 

@@ -85,8 +85,8 @@ const char *signal_name(int signal, char buffer[SIGNAL_NAME_SIZE]) {
         return buffer;
 }
 
-/* Kubernetes writes the names in full and in capitals, and names half of the realtime signals from
- * each end. */
+/* Kubernetes uses full names in capitals, and names half of the realtime signals relative to each
+ * end of their range. */
 int check_stop_signal(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
         bool is_known = strncmp(value, "SIG", 3) == 0 && signal_from_name(value) > 0;

@@ -52,8 +52,8 @@ void source_index_done(SourceIndex *index) {
 
 /* ---- the format ---- */
 
-/* The characters that are allowed in the name of a file or a fleet: none that a path or a terminal
- * would interpret. */
+/* The characters that are allowed in the name of a file or a fleet: none that has a meaning in a
+ * path or for a terminal. */
 static bool is_plain_name(const char *name, size_t max) {
         for (const char *p = name; *p; p++)
                 if (!isalnum((unsigned char) *p) && !strchr("._-", *p))

@@ -64,7 +64,7 @@ typedef struct SourceIndex {
         char *fleet;
         LIST_OF(SourceIndexFile) files;
         LIST_OF(SourceIndexImage) images;  /* sorted by name */
-        int64_t progress_deadline_seconds; /* after this time the previous index is used again; 0:
+        int64_t progress_deadline_seconds; /* time after which the previous index is used again; 0:
                                             * no deadline */
         char **keys; /* one of them must sign the next indexes; NULL: no change */
 } SourceIndex;

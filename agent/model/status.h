@@ -91,8 +91,8 @@ typedef LIST_OF(ContainerStatus) ContainerStatusList;
 
 typedef struct PodStatus {
         unsigned n_refs;
-        uint64_t version; /* of this instance of the pod; a greater version differs in the following
-                           * members */
+        uint64_t version; /* version for this instance of the pod; with a greater version, the
+                           * following members have changed */
         unsigned n_edits; /* of the spec that the status describes; see PodInstance */
         PodPhase phase;
         bool is_syncing;     /* the shim is not reconnected yet: the state under an earlier agent is
@@ -113,7 +113,7 @@ typedef struct PodStatus {
         uint64_t start_time;
         uint64_t deletion_time; /* metadata.deletionTimestamp: set while the pod is being stopped */
         ContainerStatusList init_containers;      /* in the order of the spec */
-        ContainerStatusList containers;           /* sorted by name, like in the kubelet */
+        ContainerStatusList containers;           /* sorted by name, as in the kubelet */
         ContainerStatusList ephemeral_containers; /* likewise */
         QosClass qos_class;
 } PodStatus;
@@ -129,8 +129,8 @@ bool pod_status_equal(const PodStatus *a, const PodStatus *b);
 const PodStatus *pod_status_ref(const PodStatus *status);
 const PodStatus *pod_status_unref(const PodStatus *status);
 
-/* Whether the pod was evicted or not admitted because of node pressure: it starts again by itself
- * when the node has recovered. */
+/* Whether the pod was evicted or not admitted because of node pressure: such a pod starts again by
+ * itself when the node has recovered. */
 bool pod_status_waits_for_node(const PodStatus *status);
 
 /* Whether it is Ready, or has succeeded and will never be Ready again. */

@@ -15,7 +15,7 @@ typedef struct TableColumn {
         const char *description;
 } TableColumn;
 
-/* How objects of one kind are printed. */
+/* Describes how objects of one kind are printed. */
 typedef struct TableKind {
         const TableColumn *columns; /* terminated by an entry without a name */
         /* Appends a cell of the right type for each column. 'now_usec' is realtime. */

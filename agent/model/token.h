@@ -9,8 +9,8 @@
 
 typedef struct IssuedToken {
         const char *text;
-        uint64_t expires_at; /* realtime, a lower bound: a token of an earlier agent may last
-                              * longer */
+        uint64_t expires_at; /* realtime; a lower bound, because a token from an earlier agent may
+                              * last longer */
 } IssuedToken;
 
 typedef struct TokenLookup {

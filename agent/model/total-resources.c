@@ -65,7 +65,7 @@ static int64_t pod_total_limit(const PodSpec *spec, ResourceType type) {
         return overhead < 0 || total <= 0 ? total : total + overhead;
 }
 
-/* With the largest binary suffix that leaves a whole number. */
+/* Prints bytes with the largest binary suffix that leaves a whole number. */
 static int set_amount(ResourceList *list, ResourceType type, int64_t amount) {
         static const char *const suffixes[] = { "", "Ki", "Mi", "Gi", "Ti" };
         Quantity *quantity = (Quantity *) (uintptr_t) resource_quantity(list, type);

@@ -6,5 +6,5 @@
 #include "agent/model/values.h"
 #include "common/protobuf.h"
 
-/* For KeyValue: a map of strings is a list of them. */
+/* The fields of KeyValue; a map of strings is a list of these messages. */
 extern const ProtobufMessage key_value_table;

@@ -27,7 +27,7 @@ typedef struct VolumeExpansion {
 VolumeExpansion plan_volume_expansion(const DataObject *claim, const DataObject *volume,
                                       int64_t known_bytes, bool is_read_only);
 
-/* Whether the claim requests, or has been promised, another size than it has. */
+/* Whether the claim requests or has been granted a size other than its current one. */
 bool volume_claim_is_resizing(const VolumeClaim *claim);
 
 typedef enum ClaimUpdateKind {
