@@ -162,7 +162,8 @@ static int take_activated_listener(Error *reterr) {
                                     "with --activated standard input must be a listening socket");
 }
 
-/* Clients are accepted until the queue is empty; systemd's sockets would block for the next one. */
+/* Makes the socket from systemd non-blocking, because clients are accepted until the queue is
+ * empty. */
 static int take_unit_listener(void) {
         int r = fd_set_nonblocking(SD_LISTEN_FDS_START);
 
@@ -199,7 +200,7 @@ static int watch_api_signals(sd_event *event) {
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, NULL, NULL);
 }
 
-/* The pipe has no reader: mainstayd has ended, and its successor must be able to listen. */
+/* The pipe has no reader, so mainstayd has ended, and its successor must be able to listen. */
 static int on_launcher_gone(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
         node_api_stop_accepting(userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A client's credential goes to the agent with each request: the signer's ticket for its
+/* Each request to the agent contains the client's credential: the signer's ticket for its
  * certificate, or its bearer token. The agent decides before anything is answered, and again about
  * each action. */
 

@@ -14,7 +14,7 @@ static void free_ended_connection(ApiConnection *connection) {
                 api_connection_free(connection);
 }
 
-/* libmicrohttpd sees the end of its socket, and ends as well. */
+/* libmicrohttpd sees the end of its socket, and ends the connection as well. */
 static void on_connection_tls_closed(TlsStream *stream, void *userdata) {
         ApiConnection *connection = userdata;
 
@@ -29,7 +29,8 @@ static void on_connection_tls_open(TlsStream *stream, int fd, void *userdata) {
         connection->http_fd = fd;
         if (MHD_add_connection(connection->server->http.mhd, fd, (const struct sockaddr *) &address,
                                sizeof(address.sun_family)) != MHD_YES)
-                connection->http_fd = -EBADF; /* it was closed, which the TLS side will notice */
+                connection->http_fd = -EBADF; /* the socket was closed, which the TLS side will
+                                               * notice */
         api_http_schedule_run(connection->server);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* HTTP by libmicrohttpd, without TLS: its connections are socket pairs, whose other ends
+/* HTTP with libmicrohttpd, without TLS: its connections are ends of socket pairs, whose other ends
  * belong to TlsStream. */
 
 #include "agent/node-api/process/node-api-private.h"

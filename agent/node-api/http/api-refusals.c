@@ -14,8 +14,8 @@
 
 /* ---- the source of an object ---- */
 
-/* As the agent prints it in an annotation (model/pod-source.h): "file web.yaml", "url", "index
- * web.yaml"; for pods of a DaemonSet within "evaluated (...)". */
+/* The source as the agent prints it in an annotation (model/pod-source.h): "file web.yaml", "url",
+ * "index web.yaml"; for pods of a DaemonSet, within "evaluated (...)". */
 typedef struct ObjectOrigin {
         enum {
                 ORIGIN_UNKNOWN,
@@ -202,7 +202,7 @@ static ApiStepResult refuse_node_change(ApiRequest *request) {
 
 /* ---- all ---- */
 
-/* The body names the object that the client creates, which may exist already. */
+/* The body names the object that the client creates, which may already exist. */
 static json_t *parse_new_object(const ApiRequest *request) {
         return !request->is_body_too_large && is_protobuf_body(request->body, request->n_body)
                        ? protobuf_body_metadata(request->body, request->n_body)

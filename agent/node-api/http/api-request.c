@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A request: its steps run one after another. A step may suspend the connection until the agent has
- * replied, and then runs again. libmicrohttpd accepts replies only from its callback. */
+/* A request consists of steps, which run one after another. A step may suspend the connection until
+ * the agent has replied, and is then run again. libmicrohttpd accepts replies only from its
+ * callback. */
 
 #include "agent/node-api/kubernetes/status-object.h"
 #include "agent/node-api/process/node-api-private.h"

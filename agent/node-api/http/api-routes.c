@@ -66,7 +66,7 @@ static ApiStepResult reply_health_checks(ApiRequest *request, const char *name) 
                                             : API_STEP_ABORT;
 }
 
-/* 'name' is the client's name for it, 'path' the agent's. */
+/* 'name' is the name of the check in the client's path, 'path' the agent's path. */
 static ApiStepResult reply_health(ApiRequest *request, const char *name, const char *path,
                                   const char *rest) {
         bool is_kubelets = streq(name, "healthz");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* exec, attach and portForward: a request to the agent checks whether it is possible, the client's
- * connection is upgraded to SPDY or a WebSocket, and a session takes it over. A watch can be
- * upgraded, too. */
+ * connection is upgraded to SPDY or a WebSocket, and a session takes it over. A watch can also be
+ * upgraded. */
 
 #include "agent/node-api/http/request-url.h"
 #include "agent/node-api/process/node-api-private.h"
@@ -158,7 +158,7 @@ static void shut_client(void *userdata) {
 static const StreamTransport client_transport = { receive_from_client, send_to_client,
                                                   shut_client };
 
-/* libmicrohttpd keeps its descriptor, which is connected to nothing afterwards. */
+/* libmicrohttpd keeps its descriptor, which is then no longer connected to anything. */
 static int take_over_client(ApiUpgrade *upgrade, int http_fd, ByteQueue *early) {
         TlsStream *tls = upgrade->connection->tls;
         ClientStream client = { .transport = &client_transport,
@@ -194,7 +194,8 @@ static void on_api_upgraded(void *userdata, struct MHD_Connection *http, void *c
 
 static ApiStepResult queue_upgrade(ApiRequest *request, ApiUpgrade *upgrade_consume,
                                    struct MHD_Response *response) {
-        /* From now on the connection owns it, even if the client disconnects before the reply. */
+        /* From now on the connection owns the session, even if the client disconnects before the
+         * reply. */
         upgrade_consume->connection = request->connection;
         request->connection->upgrade = upgrade_consume;
         return api_queue_reply(request, MHD_HTTP_SWITCHING_PROTOCOLS, response);
@@ -335,7 +336,7 @@ static int parse_upgrade_path(const char *rest, bool has_container, UpgradePath 
         return 0;
 }
 
-/* The API and the kubelet have different names for a flag, and words for true. */
+/* The API and the kubelet use different names for a flag, and different words for true. */
 static bool is_session_flag_set(const ApiRequest *request, const char *name,
                                 const char *kubernetes_name) {
         const char *value =
@@ -388,7 +389,7 @@ static char *format_session_path(const ApiRequest *request, const char *verb,
 }
 
 /* The agent checks a request that is not an upgrade, and requires one: 426. A command is requested
- * with an upgrade, and held by the shim, which is ready for it when the client is. */
+ * with an upgrade, and the shim holds it until the client is ready. */
 static ApiStepResult reply_session_refused(ApiRequest *request) {
         if (request->reply_error >= 0 && request->reply_status == MHD_HTTP_BAD_REQUEST)
                 return api_reply_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR, request->reply_body);
@@ -431,7 +432,7 @@ ApiStepResult api_handle_attach(ApiRequest *request, const char *rest) {
 
 /* ---- watches ---- */
 
-/* The first protocol that a client offers, whatever it is, unless it contains a token. */
+/* The first protocol that a client offers, regardless of which one, unless it contains a token. */
 static void choose_watch_protocol(const ApiRequest *request, char *ret, size_t size) {
         cleanup_free char *offered = api_header_list(request->http, "Sec-WebSocket-Protocol");
         const char *rest = offered, *word;

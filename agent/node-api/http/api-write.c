@@ -90,8 +90,8 @@ static ApiStepResult reply_written_object(ApiRequest *request, const ServedResou
 
 /* ---- pods ---- */
 
-/* Without a UID: kubectl waits until there is no pod with that UID, and the next pod has the same
- * one. */
+/* The reply has no UID, because kubectl waits until there is no pod with that UID, and the next pod
+ * has the same one. */
 static ApiStepResult reply_pod_deleted(ApiRequest *request, const ResourcePath *path) {
         cleanup_json json_t *status = json_pack(
                 "{s:s, s:s, s:{}, s:s, s:{s:s, s:s}}", "kind", "Status", "apiVersion", "v1",

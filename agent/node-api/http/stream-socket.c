@@ -97,8 +97,8 @@ static void write_stream_queue(StreamSocket *socket) {
         socket->handlers->on_written(socket->userdata);
 }
 
-/* A producer may be waiting since it has seen a full queue, and errors must reach their handler:
- * both are called from the loop, because handlers call these functions. */
+/* A producer that has seen a full queue may be waiting, and errors must reach their handler. Both
+ * callbacks are called from the loop, because handlers call these functions. */
 static void write_client_queue(StreamSocket *socket) {
         ssize_t n = 0;
 

@@ -17,9 +17,9 @@ enum {
 
 typedef struct StreamSocket StreamSocket;
 
-/* The functions that replace recv(), send() and shutdown(): TLS. They return the same results, but
- * -errno for errors. After -EAGAIN, send() is called again with the same bytes, possibly followed
- * by more. */
+/* The functions that replace recv(), send() and shutdown() for TLS. They return the same results,
+ * but -errno for errors. After -EAGAIN, send() is called again with the same bytes, possibly
+ * followed by more. */
 typedef struct StreamTransport {
         ssize_t (*receive)(void *userdata, void *buffer, size_t size);
         ssize_t (*send)(void *userdata, const void *data, size_t length);
@@ -50,8 +50,8 @@ typedef struct StreamSocketHandlers {
 int stream_socket_new(sd_event *event, int fd, const StreamSocketHandlers *handlers, void *userdata,
                       StreamSocket **ret);
 
-/* For a client: stream_socket_update() writes what the client accepts, and the loop only the rest.
- * on_written() is also called after the queue was full. The caller handles 'early'. */
+/* For a client, stream_socket_update() writes what the client accepts, and the loop writes only the
+ * rest. on_written() is also called after the queue was full. The caller handles 'early'. */
 int stream_socket_new_client(sd_event *event, const ClientStream *client,
                              const StreamSocketHandlers *handlers, void *userdata,
                              StreamSocket **ret);
@@ -74,8 +74,8 @@ void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
 int stream_socket_limit_idle(StreamSocket *socket, uint64_t idle_usec);
 
 /* If a write detects that the peer has closed the connection, data that it sent before is still
- * read: the queue is dropped, and on_error() is called after the peer's last byte. For a socket
- * whose reading is not paused permanently. */
+ * read: the queue is dropped, and on_error() is called after the peer's last byte. Requires that
+ * reading from the socket is not paused permanently. */
 void stream_socket_read_to_the_end(StreamSocket *socket);
 
 /* Shuts the socket down for writing once the queue is empty. */

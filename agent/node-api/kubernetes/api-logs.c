@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /containerLogs/<namespace>/<pod>/<container>: the query is checked like in the kubelet, and
+/* /containerLogs/<namespace>/<pod>/<container>: the query is checked as in the kubelet, and
  * passed to the agent in one form. */
 
 #include "agent/node-api/http/request-url.h"
@@ -10,7 +10,8 @@
 
 #include <ctype.h>
 
-/* As the kubelet reads a flag: everything except "0" and "false" is true, even an empty value. */
+/* Parses a flag as the kubelet does: everything except "0" and "false" is true, even an empty
+ * value. */
 static bool is_log_flag_set(struct MHD_Connection *http, const char *name) {
         const char *value = NULL;
 

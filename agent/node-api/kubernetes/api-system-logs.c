@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /logs/: files of /var/log, and, as a query, the logs of services. The query is checked in the
- * order of the kubelet and with its messages; the agent opens the requested logs, and passes a
+/* /logs/: the files of /var/log and, with a query, the logs of services. The query is checked in
+ * the order of the kubelet and with its messages; the agent opens the requested logs, and passes a
  * descriptor. */
 
 #include "agent/model/system-log-query.h"
@@ -252,7 +252,7 @@ static ApiStepResult ask_for_system_log(ApiRequest *request, const LogQueryReade
 
 /* ---- the reply ---- */
 
-/* Like Go's file server: a directory's path ends with a slash. */
+/* As in Go's file server, the path of a directory ends with a slash. */
 static ApiStepResult redirect_to_directory(ApiRequest *request) {
         const char *slash = strrchr(request->path, '/');
         cleanup_free char *location = NULL;

@@ -105,7 +105,7 @@ static int take_agent_line(AgentWatch *stream, FILE *out) {
         return r < 0 ? r : 1;
 }
 
-/* Until there is an event to send, or no complete line is left. 0 or -errno. */
+/* Converts lines until there is an event to send, or no complete line is left. 0 or -errno. */
 static int take_agent_lines(AgentWatch *stream) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -139,8 +139,8 @@ static int receive_agent_lines(AgentWatch *stream) {
         return r < 0 ? r : 1;
 }
 
-/* 1: there are events to send; 0: none yet, the loop reports the next ones; -errno: the watch has
- * ended. */
+/* 1: there are events to send; 0: none yet, and the loop will report the next ones; -errno: the
+ * watch has ended. */
 static int fill_watch_events(AgentWatch *stream) {
         while (!stream->out) {
                 int r = take_agent_lines(stream);
@@ -266,7 +266,7 @@ static int read_client_watch(ApiRequest *request, const ServedResource *resource
         return watch->versions ? client_watch_start(watch) : -ENOMEM;
 }
 
-/* Objects from a list; NULL: none. */
+/* Takes the objects of a list; NULL: none. */
 static int take_watched_list(AgentWatch *stream, const json_t *objects) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -279,7 +279,8 @@ static int take_watched_list(AgentWatch *stream, const json_t *objects) {
         return keep_watch_events(stream, out, &text, &length) < 0 ? -ENOMEM : r;
 }
 
-/* A client that has not read the events of a list gets the differences from the next one. */
+/* If a client has not read the events of one list, the events of the next list contain the
+ * differences. */
 static void on_polled_objects(const json_t *objects, void *userdata) {
         AgentWatch *stream = userdata;
 
@@ -355,7 +356,7 @@ static ApiStepResult upgrade_watch_stream(ApiRequest *request, AgentWatch *strea
                                                           .userdata = stream_consume });
 }
 
-/* When the agent has replied, or for a resource that the agent does not have. */
+/* Called when the agent has replied, or for a resource that the agent does not have. */
 static ApiStepResult start_watch_stream(ApiRequest *request, const ServedResource *resource,
                                         const ResourcePath *path, const ObjectForm *form) {
         cleanup_error Error error = ERROR_NULL;

@@ -62,7 +62,7 @@ static void report_object(ClientWatch *watch, const char *type, json_t *object, 
                           out);
 }
 
-/* Only objects that this watch has processed count: others may be ahead. */
+/* Only objects that this watch has processed count, because other watches may be ahead. */
 static void report_bookmark(ClientWatch *watch, bool is_end_of_list, FILE *out) {
         uint64_t latest =
                 watch->latest > 0 ? watch->latest : object_versions_latest(watch->versions);
@@ -113,7 +113,8 @@ static int take_object(ClientWatch *watch, const char *key, json_t *object, uint
         watch->latest = MAX(watch->latest, version);
         if (version == before)
                 return 0;
-        /* For changes before this watch started it is not known whether the object was selected. */
+        /* For changes before the start of this watch, it is not known whether the object was
+         * selected. */
         had_it = before > 0 || (watch->present && created <= watch->since);
         if (watch->present && version <= watch->since)
                 return matches ? select_object(watch, key, version) : 0;
@@ -227,7 +228,7 @@ static int take_permanent_namespaces(ClientWatch *watch, uint64_t now_usec, FILE
         return r;
 }
 
-/* The agent's pods determine its namespaces, too. */
+/* The agent's pods also determine the namespaces. */
 static bool is_watch_of_namespaces(const ClientWatch *watch) {
         return streq(watch->resource->kind, "Namespace");
 }
@@ -250,7 +251,7 @@ static int take_system_classes(ClientWatch *watch, uint64_t now_usec, FILE *out)
         return r;
 }
 
-/* The agent has sent all its objects: those that always exist follow. */
+/* The agent has sent all its objects; the objects that always exist follow. */
 static int take_agent_bookmark(ClientWatch *watch, uint64_t now_usec, FILE *out) {
         int r = 0;
 

@@ -107,7 +107,7 @@ static const json_t *find_selected_field(const json_t *object, const char *path)
         }
 }
 
-/* A flag that is absent is false, another absent field is the empty string. */
+/* An absent flag is false; any other absent field is the empty string. */
 static bool has_field_value(const json_t *field, const char *value) {
         if (json_is_true(field))
                 return streq(value, "true");

@@ -100,8 +100,8 @@ static ApiStepResult fetch_labels(ApiRequest *request, const ServedResource *res
         return request->labels ? API_STEP_NEXT : API_STEP_ABORT;
 }
 
-/* The resource's objects after the agent has replied; NULL with the step's result before, and after
- * an error. */
+/* The resource's objects, once the agent has replied; before that, and after an error, NULL with
+ * the result of the step. */
 static json_t *fetch_served_objects(ApiRequest *request, const ServedResource *resource,
                                     ApiStepResult *ret) {
         json_t *objects = NULL;
@@ -366,8 +366,8 @@ static ApiStepResult handle_subresource(ApiRequest *request, const ServedResourc
 
 /* ---- OpenAPI ---- */
 
-/* Without the server's documents kubectl does not validate what it sends; and it decodes them
- * regardless of their type. An empty document is an empty protobuf message. */
+/* Without the server's documents, kubectl does not validate what it sends. It decodes them
+ * regardless of their type, and an empty document is an empty protobuf message. */
 static ApiStepResult reply_openapi_v2(ApiRequest *request) {
         const char *accept = strna(api_header(request->http, MHD_HTTP_HEADER_ACCEPT));
 

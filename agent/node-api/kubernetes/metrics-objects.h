@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* metrics.k8s.io like from metrics-server (kubectl top), computed from the kubelet's summary.
- * Pure. */
+/* The objects of metrics.k8s.io as metrics-server provides them (kubectl top), computed from the
+ * kubelet's summary. Pure. */
 
 #include <jansson.h>
 

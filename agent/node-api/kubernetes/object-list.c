@@ -135,7 +135,7 @@ static void append_system_classes(json_t *classes) {
                 (void) json_array_append_new(classes, make_system_class_object(&system_classes[i]));
 }
 
-/* The node does not renew a lease: its answer shows that it is alive. */
+/* The node does not renew a lease; its response itself shows that it is alive. */
 static json_t *lease_of_node(const json_t *node) {
         const char *name = strna(json_text(node, "metadata", "name"));
         char now[RFC3339_SIZE];
@@ -171,7 +171,8 @@ json_t *make_system_class_object(const SystemClass *class) {
                          "preemptionPolicy", "PreemptLowerPriority");
 }
 
-/* Clients decode values of Secrets, and print their lengths: each becomes as many asterisks. */
+/* Clients decode the values of Secrets and print their lengths, so each value is replaced by the
+ * same number of asterisks. */
 static void encode_hidden_values(json_t *values) {
         const char *key;
         json_t *value;
@@ -285,7 +286,7 @@ bool list_query_may_match(const ListQuery *query, const json_t *object) {
         return true;
 }
 
-/* True if the object comes after the end of the list's previous part. */
+/* True if the object comes after the end of the previous part of the list. */
 static bool is_after_continue(const ListQuery *query, const json_t *object) {
         const char *slash = query->after ? strchr(query->after, '/') : NULL;
         const char *namespace = strna(json_text(object, "metadata", "namespace"));

@@ -39,7 +39,7 @@ int served_objects_parse(const ServedResource *resource, const char *body, json_
 /* A namespace, still without kind and apiVersion. NULL: out of memory. */
 json_t *make_namespace_object(const char *name);
 
-/* Those that always exist, terminated by NULL. */
+/* The namespaces that always exist, terminated by NULL. */
 extern const char *const permanent_namespaces[];
 
 /* A PriorityClass that no manifest defines, likewise. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The objects of a resource that the agent cannot watch, because it measures them on request: they
- * are listed immediately, and again every fifteen seconds, like metrics-server does. */
+/* The objects of a resource that the agent cannot watch, because it measures them on request. They
+ * are listed immediately, and then every fifteen seconds, as metrics-server does. */
 
 #include "agent/node-api/kubernetes/served-resources.h"
 

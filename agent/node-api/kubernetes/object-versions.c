@@ -100,8 +100,8 @@ static int compare_version_key(const char *key, const ObjectVersion *item) {
         return strcmp(key, item->key);
 }
 
-/* The object counts as new when it is seen again, which does no harm; but the time of its deletion
- * is lost. */
+/* If the object is seen again, it counts as new, which does no harm; but a deletion can no longer
+ * be reported. */
 static void forget_oldest_version(ObjectVersions *versions) {
         size_t oldest = 0;
 

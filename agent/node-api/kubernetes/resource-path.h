@@ -9,7 +9,7 @@ typedef struct ResourcePath {
         char *text; /* owns the strings of the other members */
         const char *group;
         const char *version;
-        const char *namespace;   /* NULL: all of them, or none */
+        const char *namespace;   /* NULL: all namespaces, or none */
         const char *resource;    /* NULL: the group and version as a whole */
         const char *name;        /* NULL: a list */
         const char *subresource; /* NULL: none */

@@ -78,9 +78,9 @@ static void fail_agent_request(AgentRequest *request, int error) {
         report_agent_reply(request, &(AgentReply){ .error = error, .fd = -EBADF });
 }
 
-/* No agent has received the complete request, so none has acted on it: no agent runs, its
- * connection queue is full, or it closed the connection before it had read the request. If the
- * connection was closed without -ECONNRESET, the request had been read. */
+/* Whether no agent has received the complete request, and thus none has acted on it: no agent is
+ * running, its connection queue is full, or it closed the connection before it had read the
+ * request. If the connection was closed without -ECONNRESET, the request had been read. */
 static bool is_request_unheard(const AgentRequest *request, int error) {
         bool is_unheard = error == -ENOENT || error == -ECONNREFUSED || error == -EAGAIN ||
                           error == -EPIPE || error == -ECONNRESET;
@@ -89,7 +89,7 @@ static bool is_request_unheard(const AgentRequest *request, int error) {
                byte_queue_length(&request->in) == 0;
 }
 
-/* An incomplete reply counts as none. */
+/* An incomplete reply counts as no reply. */
 static bool may_repeat_request(const AgentRequest *request, int error) {
         bool is_cut = request->has_ended && request->changes_nothing;
 
@@ -124,7 +124,7 @@ static void on_agent_lost(AgentRequest *request, int error) {
                 fail_agent_request(request, r);
 }
 
-/* 200 for a stream, 101 for an upgrade. */
+/* The status is 200 for a stream, and 101 for an upgrade. */
 static bool has_agreed(const AgentRequest *request) {
         return request->head.status == (request->kind == AGENT_STREAM ? 200U : 101U);
 }

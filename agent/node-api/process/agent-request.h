@@ -2,7 +2,7 @@
 #pragma once
 
 /* A request to the agent on its local socket, from the event loop. The agent is trusted, but its
- * replies are limited, too. */
+ * replies are limited as well. */
 
 #include "common/error.h"
 
@@ -54,8 +54,8 @@ typedef struct AgentRequestSpec {
 
 typedef struct AgentRequest AgentRequest;
 
-/* Starts it; the memory that 'spec' points to may be freed after the call. 'on_reply' is called
- * once, from the loop; the request is freed afterwards. 0 or -errno. */
+/* Starts a request; the memory that 'spec' points to may be freed after the call. 'on_reply' is
+ * called once, from the loop; the request is freed afterwards. 0 or -errno. */
 int agent_request_start(sd_event *event, const AgentRequestSpec *spec, agent_reply_t on_reply,
                         void *userdata, AgentRequest **ret);
 

@@ -64,7 +64,7 @@ int confine_api_process(const char *user, Error *reterr) {
         return drop_privileges(user, /* is_required= */ true, reterr);
 }
 
-/* Prevents the user's other processes from tracing it or reading its memory. */
+/* Prevents other processes of the same user from tracing this process or reading its memory. */
 int confine_signer_process(const char *user, Error *reterr) {
         int r = drop_privileges(user, /* is_required= */ false, reterr);
 
@@ -99,7 +99,7 @@ static const char *const api_calls[] = {
 };
 /* clang-format on */
 
-/* It receives its sockets from other processes. */
+/* The process receives its sockets from other processes. */
 /* clang-format off */
 static const char *const signer_calls[] = {
         "recvmsg", "recv", "recvfrom", "sendmsg", "send", "sendto", "poll", "ppoll", "ppoll_time64", "read", "write",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Removes all privileges that this program does not need, before the first client is accepted:
- * client data is parsed here so that it is parsed nowhere else. */
+/* Removes all privileges that this program does not need, before the first client is accepted,
+ * because client data is parsed in this process and nowhere else. */
 
 #include "common/error.h"
 
@@ -14,7 +14,7 @@ int confine_api_process(const char *user, Error *reterr);
  * socket except to the agent. 0 or -errno with a message. */
 int confine_api_system_calls(Error *reterr);
 
-/* The same for the signer: if its user does not exist, it becomes nobody. Then with a shorter
- * list. */
+/* The same two functions for the signer, which becomes nobody if its user does not exist, and whose
+ * list is shorter. */
 int confine_signer_process(const char *user, Error *reterr);
 int confine_signer_calls(Error *reterr);

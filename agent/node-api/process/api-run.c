@@ -54,7 +54,7 @@ static int on_run_shim(sd_event_source *source, int fd, uint32_t events, void *u
         ApiRun *run = userdata;
         int r = channels_read(run->shim);
 
-        /* A write fails if the shim has exited. Data that it sent before is still to be read. */
+        /* A write fails if the shim has exited, but data that it sent before must still be read. */
         if (r >= 0)
                 (void) channels_write(run->shim);
         if (r >= 0 && !run->status && channels_is_closed_by_peer(run->shim))

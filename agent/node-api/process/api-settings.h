@@ -10,8 +10,8 @@
 
 typedef struct ApiSettings {
         char *node_name;
-        /* GnuTLS priority strings: for all connections; for TLS 1.2 connections by the
-         * certificate's key, NULL: the same, "": none */
+        /* GnuTLS priority strings: for all connections; and for TLS 1.2 connections, by the
+         * certificate's key (NULL: the same; "": none) */
         char *tls_priorities, *tls12_ecdsa_priorities, *tls12_rsa_priorities;
         char *version; /* the Kubernetes version, such as "v1.35.0+mainstay.1.0" */
         char *manifest_directory, *config_file;

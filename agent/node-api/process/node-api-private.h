@@ -101,7 +101,7 @@ struct ApiConnection {
 void api_connection_new(NodeApi *server, int fd_consume, const struct in6_addr *address);
 void api_connection_free(ApiConnection *connection);
 
-/* libmicrohttpd has opened or closed its descriptor. */
+/* Called when libmicrohttpd has opened or closed its descriptor. */
 ApiConnection *api_connection_find(const NodeApi *server, int http_fd);
 void api_connection_http_ended(ApiConnection *connection);
 void api_connection_set_deadline(ApiConnection *connection, uint64_t usec);
@@ -154,7 +154,7 @@ struct ApiRequest {
         enum {
                 API_REVIEW_NONE,
                 API_REVIEW_WAITING, /* waits for its turn */
-                API_REVIEW_TURN,    /* it may send requests, or has sent one */
+                API_REVIEW_TURN,    /* the client may send requests, or has sent one */
         } review;
         ReviewKind review_kind;
 
@@ -212,7 +212,7 @@ ApiStepResult api_authorize(ApiRequest *request);
  * step runs again without a reply. Replies 429 if too many are waiting. */
 ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path);
 
-/* The request needs no review any more: the next request gets its turn. */
+/* The request no longer needs a review, so the next request gets its turn. */
 void api_review_end(ApiRequest *request);
 
 /* ---- api-routes.c ---- */
@@ -269,7 +269,7 @@ ApiStepResult api_refuse_write(ApiRequest *request, const ServedResource *resour
                                const ResourcePath *path);
 ApiStepResult api_refuse_eviction(ApiRequest *request);
 
-/* Finds the object first: that of the path or of the body. */
+/* Finds the object of the path or of the body first. */
 ApiStepResult api_refuse_any_write(ApiRequest *request, const ServedResource *resource,
                                    const ResourcePath *path);
 

@@ -97,8 +97,8 @@ static void retry_settings_later(NodeApi *server) {
                 (void) event_timer_arm(server->settings_retry_timer, SETTINGS_RETRY_USEC);
 }
 
-/* Most likely the agent has ended, and its successor has another signer. Clients wait. The
- * successor does not have this agent's grants. */
+/* Most likely the agent has ended, and its successor has another signer, for which clients wait.
+ * The grants of this agent do not apply to the successor. */
 static void leave_signer(NodeApi *server) {
         server->signer_source = sd_event_source_disable_unref(server->signer_source);
         signer_client_disconnect(&server->signer);
@@ -291,7 +291,7 @@ static void set_keep_alive(int fd) {
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-/* For IPv6 the network, because a client may have all of its addresses. */
+/* For IPv6 the network is counted, because a client may have all of its addresses. */
 static struct in6_addr client_network(const struct sockaddr_storage *from) {
         struct in6_addr address = IN6ADDR_ANY_INIT;
 

@@ -155,7 +155,7 @@ static int on_session_shim(sd_event_source *source, int fd, uint32_t events, voi
         Session *session = userdata;
         int r = channels_read(session->shim);
 
-        /* A write fails if the shim has exited. Data that it sent before is still to be read. */
+        /* A write fails if the shim has exited, but data that it sent before must still be read. */
         if (r >= 0)
                 (void) channels_write(session->shim);
         if (r < 0 || session->is_finished || channels_is_closed_by_peer(session->shim)) {
@@ -290,8 +290,8 @@ static const SessionWireHandlers session_handlers_of_wire = { on_wire_ready, on_
 static void receive_from_session_client(Session *session, const char *data, size_t length) {
         int r = session_wire_receive(session->wire, data, length);
 
-        /* The client is gone, orderly or not: the command loses its client, as when the connection
-         * breaks. */
+        /* The client is gone. Whether it closed the connection properly makes no difference to the
+         * command. */
         if (r != 0)
                 schedule_session_end(session);
         update_session(session);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One exec or attach session: a client's connection, and the shim's, which runs the command. The
- * shim is connected when the client's streams are open, or holds the command until then. If one
- * side does not read, the other side is paused, but no other session. */
+/* One exec or attach session: the connection of a client, and the connection of the shim, which
+ * runs the command. The shim is connected when the client's streams are open, or holds the command
+ * until then. If one side does not read, the other side is paused, but no other session. */
 
 #include "agent/node-api/http/stream-socket.h"
 #include "agent/node-api/wire/session-wire.h"

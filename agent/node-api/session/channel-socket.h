@@ -23,8 +23,8 @@ DEFINE_CLEANUP(ChannelSocket *, channel_socket_free)
 /* For use in the callback: whether this data is the beginning of its message. */
 bool channel_socket_is_first_data(const ChannelSocket *socket);
 
-/* Takes bytes from the client. 0; 1: it has closed the connection properly, and sends nothing more;
- * -EPROTO, -ENOBUFS, -ENOMEM: the connection must be closed. */
+/* Takes bytes from the client. 0; 1: the client has closed the connection properly, and sends
+ * nothing more; -EPROTO, -ENOBUFS, -ENOMEM: the connection must be closed. */
 int channel_socket_receive(ChannelSocket *socket, const void *data, size_t length);
 
 /* Sends data as one message. Does nothing after a close frame. 0; -ENOBUFS, -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The agent replies with a socket, to which one of the agent's child processes relays the
- * connection: neither side waits for that process, so the connection may fail later; then IPv6 is
+/* The agent replies with a socket, to which one of its child processes relays the connection.
+ * Neither side waits for that process, so the connection may fail later, in which case IPv6 is
  * tried. */
 
 #include "agent/node-api/session/forwarded-port.h"

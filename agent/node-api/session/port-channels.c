@@ -115,7 +115,8 @@ static void close_client_channels(PortChannels *channels) {
         stream_socket_shut_when_written(channels->client);
 }
 
-/* The client reads the rest and closes: closing here first could make the kernel discard it. */
+/* The client reads the rest and then closes; if this end closed first, the kernel might discard the
+ * rest. */
 static void close_ended_channels(PortChannels *channels) {
         if (!have_all_ports_ended(channels))
                 return;
@@ -186,7 +187,7 @@ static void on_channel_port_data(ForwardedPort *port, const char *data, size_t l
                 port, stream_queue_is_full(stream_socket_queue(channel->channels->client)));
 }
 
-/* A channel cannot end on its own: the client is notified when all have ended. */
+/* A single channel cannot end, so the client is notified when all of them have ended. */
 static void on_channel_port_end(ForwardedPort *port, void *userdata) {
         PortChannel *channel = userdata;
 

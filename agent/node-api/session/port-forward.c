@@ -181,7 +181,8 @@ static void on_pair_written(ForwardedPort *port, void *userdata) {
         update_forward_later(pair->forward);
 }
 
-/* Without a message the connection existed, and was reset: no reason to close the others. */
+/* Without a message, the connection had been established and was reset, which is no reason to close
+ * the others. */
 static void on_pair_failed(ForwardedPort *port, const char *message, void *userdata) {
         ForwardPair *pair = userdata;
         Spdy *spdy = pair->forward->spdy;
@@ -240,7 +241,7 @@ static int parse_forward_port(const char *text, unsigned *ret) {
         return 0;
 }
 
-/* Clients before Kubernetes 1.2 sent none: the data stream followed the error stream. */
+/* Clients before Kubernetes 1.2 sent no ID, and opened the data stream after the error stream. */
 static int find_request_id(uint32_t stream, bool is_data, const SpdyHeaders *headers,
                            char ret[REQUEST_ID_MAX]) {
         const char *id = spdy_header_value(headers, "requestid");

@@ -77,7 +77,7 @@ const SessionProtocol *session_protocol_of_websocket(const char *offered) {
 
         if (!offered)
                 return find_session_protocol(SESSION_OVER_WEBSOCKET, "", 0);
-        /* At any position in the list, as in the kubelet. */
+        /* As in the kubelet, the protocol may be at any position in the list. */
         if (is_protocol_offered(offered, latest))
                 return find_session_protocol(SESSION_OVER_WEBSOCKET, latest, strlen(latest));
         return find_first_offered(SESSION_OVER_WEBSOCKET, offered);

@@ -36,5 +36,5 @@ const char *session_spdy_protocol_name(size_t n);
  * the end. */
 int next_protocol_word(const char **list, const char **ret, size_t *ret_length);
 
-/* Whether a name is among them. */
+/* Whether the list contains a name. */
 bool is_protocol_offered(const char *offered, const char *name);

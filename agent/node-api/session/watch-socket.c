@@ -51,7 +51,8 @@ static int send_event_messages(WatchSocket *watch, const char *text, size_t leng
         return 0;
 }
 
-/* The client closes: if this end did first, the kernel might discard the last events. */
+/* The client closes the connection; if this end closed first, the kernel might discard the last
+ * events. */
 static void close_watch_socket(WatchSocket *watch) {
         watch->is_over = true;
         if (websocket_close(watch->socket) < 0 ||
@@ -85,7 +86,7 @@ static int on_watch_socket_update(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Not immediately: the caller may not have finished. */
+/* This is deferred, because the caller may not have finished. */
 void watch_socket_update(WatchSocket *watch) {
         (void) sd_event_source_set_enabled(watch->update_source, SD_EVENT_ONESHOT);
 }

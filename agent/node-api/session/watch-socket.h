@@ -2,7 +2,7 @@
 #pragma once
 
 /* A client's watch over a WebSocket: each event is a text message. Messages from the client are
- * ignored, like in an API server. */
+ * ignored, as in an API server. */
 
 #include "agent/node-api/http/stream-socket.h"
 
@@ -21,7 +21,7 @@ typedef struct WatchEvents {
 
 typedef struct WatchSocketSpec {
         sd_event *event;
-        WatchEvents events; /* owned by the WatchSocket, also if it cannot be created */
+        WatchEvents events; /* owned by the WatchSocket, even if that cannot be created */
         ClientStream client;
         void (*on_over)(void *userdata); /* called once, from the loop; frees it */
         void *userdata;

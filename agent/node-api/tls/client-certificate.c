@@ -73,8 +73,8 @@ static int verify_client_chain(gnutls_x509_trust_list_t authorities, ClientChain
 
 /* ---- the subject of a client ---- */
 
-/* Characters of one or two bytes each. NULL: one is NUL or a surrogate, or out of
- * memory. */
+/* Converts characters of one or two bytes each. NULL: one is NUL or a surrogate, or out of memory.
+ */
 static char *decode_wide_text(const gnutls_datum_t *value, unsigned width) {
         char *text = calloc(value->size / width + 1, 3), *end = text;
 
@@ -225,7 +225,7 @@ static int set_credential_id(const gnutls_datum_t *der, ApiUser *user) {
         return user->extra ? 0 : -ENOMEM;
 }
 
-/* All certificates of the chain are valid until then. */
+/* The time until which all certificates of the chain are valid. */
 static uint64_t chain_expiration_usec(const ClientChain *chain) {
         uint64_t first = UINT64_MAX;
 

@@ -21,8 +21,8 @@ typedef struct Handshake {
         size_t n;
 } Handshake;
 
-/* RFC 8446 4, RFC 5246 7.4: each message order that a client certificate results in. The client's
- * messages are the first, the last three or the last two. */
+/* RFC 8446 4, RFC 5246 7.4: the possible orders of messages in a handshake with a client
+ * certificate. The client's messages are the first, the last three or the last two. */
 static const unsigned char tls13_order[N_ORDER] = {
         GNUTLS_HANDSHAKE_CLIENT_HELLO,
         GNUTLS_HANDSHAKE_SERVER_HELLO,

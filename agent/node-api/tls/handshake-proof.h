@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The proof of a handshake: that a client with the key of its certificate took part in it, after
- * the server's random bytes were chosen. mainstay-api, which performed the handshake, is not
- * trusted: the client's signature covers all of its messages. Pure. */
+/* The proof of a handshake, which shows that a client with the key of its certificate took part in
+ * it after the server's random bytes were chosen. mainstay-api, which performed the handshake, is
+ * not trusted: the client's signature covers all of its messages. Pure. */
 
 #include "agent/model/signer-protocol.h"
 #include "common/error.h"

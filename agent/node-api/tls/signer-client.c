@@ -20,7 +20,8 @@ void signer_client_disconnect(SignerClient *client) {
         client->fd = close_fd(client->fd);
 }
 
-/* The kernel keeps a late reply to an earlier request, so the connection must end. */
+/* A late reply to this request would stay in the socket and be taken for the next reply, so the
+ * connection must end. */
 static ssize_t exchange_packets(const SignerClient *client, const void *request, size_t length,
                                 char *reply, size_t size) {
         struct pollfd wait = { .fd = client->fd, .events = POLLIN };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The connection to the signer. A response takes as long as one signature, and is waited for,
- * because GnuTLS signs during a handshake. */
+/* The connection to the signer. A response takes as long as one signature. The client blocks until
+ * it arrives, because GnuTLS signs during a handshake. */
 
 #include "common/error.h"
 
@@ -10,7 +10,7 @@ typedef struct SignerClient {
         int fd; /* -EBADF: there is none */
 } SignerClient;
 
-/* 'fd' is owned from now on. */
+/* Takes ownership of 'fd'. */
 void signer_client_connect(SignerClient *client, int fd_consume);
 void signer_client_disconnect(SignerClient *client);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* mainstay-api --signer, which mainstayd starts: a process with its own user, which only has the
- * files and sockets that it receives. It ends with mainstayd, or after it has not been used for a
- * while. */
+/* mainstay-api --signer, which mainstayd starts: a process with its own user that has only the
+ * files and sockets that it receives. It exits when mainstayd does, or after it has not been used
+ * for a while. */
 
 #include "common/error.h"
 

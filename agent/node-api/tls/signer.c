@@ -94,8 +94,8 @@ static gnutls_datum_t datum_of_pem(const char *text) {
         return (gnutls_datum_t){ (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
 }
 
-/* A certificate that can also be used by a client is a credential of the node: other processes must
- * not choose what its key signs. */
+/* A certificate that can also be used as a client certificate is a credential of the node, so other
+ * processes must not choose what its key signs. */
 static bool names_clients(gnutls_x509_crt_t certificate) {
         char oid[128];
         size_t size = sizeof(oid);
@@ -359,8 +359,8 @@ static int make_ticket(const Signer *signer, const HandshakeProof *proof, char *
 
         if (r < 0)
                 return r;
-        /* Rounded to the hour, so that a client's connections have the same ticket, for which more
-         * is cached. */
+        /* The time is rounded to the hour, so that the connections of a client have the same
+         * ticket, which makes caching effective. */
         limit = (now_realtime_usec() + TICKET_USEC) / HOUR_USEC * HOUR_USEC;
         r = client_ticket_format(&user, MIN(expires, limit), signer->material.authorities_hash,
                                  signer->ticket_key, ret);

@@ -37,8 +37,8 @@ typedef struct TlsHandshake {
         TlsCredentials *credentials;
         ByteQueue transcript;
         bool is_started;
-        bool is_signed;  /* by the client: later messages prove nothing */
-        bool is_unknown; /* it was too long to be stored, or of another kind */
+        bool is_signed;  /* sent by the client; later messages prove nothing */
+        bool is_unknown; /* the handshake was too long to be stored, or of another kind */
 } TlsHandshake;
 
 /* GnuTLS does not tell a signing function for which session it signs. */
@@ -108,8 +108,8 @@ static int sign_by_signer(const TlsCredentials *credentials, SignedThing thing,
         return 0;
 }
 
-/* The signer creates the signed data from the hash of the handshake, so that it signs nothing
- * else. */
+/* The signer itself creates the data to be signed from the hash of the handshake, so that it signs
+ * nothing else. */
 static int sign_handshake(const TlsHandshake *handshake, gnutls_sign_algorithm_t algorithm,
                           gnutls_datum_t *ret) {
         const ByteQueue *transcript = &handshake->transcript;
@@ -399,7 +399,7 @@ void tls_session_end(gnutls_session_t session) {
         free(handshake);
 }
 
-/* By the nonce the signer recognizes that a client's signature is recent. */
+/* The nonce proves to the signer that a client's signature is recent. */
 static int use_signers_nonce(TlsHandshake *handshake, gnutls_session_t session) {
         static const char request[] = { SIGNER_GET_NONCE };
         cleanup_free char *nonce = NULL;

@@ -34,8 +34,8 @@ TlsCredentials *tls_credentials_ref(TlsCredentials *credentials);
 TlsCredentials *tls_credentials_unref(TlsCredentials *credentials);
 DEFINE_CLEANUP(TlsCredentials *, tls_credentials_unref)
 
-/* The server's end of a connection that never blocks, without its transport. It holds a reference.
- * 0 or -ENOMEM. */
+/* The server's end of a connection that never blocks, without its transport. The session holds a
+ * reference to the credentials. 0 or -ENOMEM. */
 int tls_credentials_start_session(TlsCredentials *credentials, gnutls_session_t *ret);
 void tls_session_end(gnutls_session_t session);
 

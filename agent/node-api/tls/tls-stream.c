@@ -26,7 +26,7 @@ typedef struct TlsInward {
         char bytes[RECORD_MAX];
         size_t length, sent;
         bool has_ended;  /* no more is read */
-        bool is_refused; /* the receiver is gone: read data is dropped */
+        bool is_refused; /* the receiver is gone, so data that is read is dropped */
 } TlsInward;
 
 /* To the client. */
@@ -57,8 +57,8 @@ struct TlsStream {
         bool is_closed;
 };
 
-/* GnuTLS's output during one step of a stream: one send() for several records. It is empty between
- * two steps, so all streams share it. */
+/* GnuTLS's output during one step of a stream: one send() for several records. The buffer is empty
+ * between two steps, so all streams share it. */
 static struct {
         char bytes[BATCH_MAX];
         size_t length;

@@ -26,7 +26,7 @@ static void on_session_channel_data(unsigned char channel, const char *data, siz
         case CHANNEL_RESIZE:
                 session_wire_report_resize(wire, data, length);
                 break;
-        case CHANNEL_CLOSE: /* the message's first byte, however it is split */
+        case CHANNEL_CLOSE: /* the first byte of the message, however the message is split */
                 if (wire->protocol->has_close_signal &&
                     channel_socket_is_first_data(session->socket) && data[0] == CHANNEL_INPUT)
                         session_wire_report_input_end(wire);

@@ -84,7 +84,7 @@ static unsigned find_size_number(const char *json, const char *name) {
         return number <= UINT16_MAX ? (unsigned) number : 0;
 }
 
-/* The object is flat, and only its two numbers matter: it is written again for the shim. */
+/* The object is flat and only its two numbers matter; the shim gets a newly written one. */
 static void report_one_size(SessionWire *wire, const char *json) {
         unsigned width = find_size_number(json, "\"width\"");
         unsigned height = find_size_number(json, "\"height\"");

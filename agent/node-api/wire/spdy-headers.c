@@ -78,7 +78,7 @@ static const char *const dictionary_words[] = {
         "origin",
 };
 
-/* This text follows the words, without lengths. */
+/* This text follows the words, without length fields. */
 static const char dictionary_text[] =
         "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
         "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request"

@@ -250,8 +250,8 @@ static int on_syn_stream(Spdy *spdy, unsigned flags) {
         if (id % 2 == 0 || id <= spdy->last_id)
                 return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
         spdy->last_id = id;
-        /* No Kubernetes client opens one. With FLAG_FIN it would end immediately and not be
-         * counted, while its data stays. */
+        /* No Kubernetes client opens a unidirectional stream. With FLAG_FIN it would end
+         * immediately and not be counted, but its data would be kept. */
         if (flags & FLAG_UNIDIRECTIONAL)
                 return refuse_spdy_stream(spdy, id, SPDY_PROTOCOL_ERROR);
         if (spdy->n_streams >= SPDY_STREAMS_MAX)
@@ -259,7 +259,7 @@ static int on_syn_stream(Spdy *spdy, unsigned flags) {
         r = add_spdy_stream(spdy, id);
         if (r < 0)
                 return r;
-        /* The reply precedes all data, which the client would otherwise drop. */
+        /* The reply must precede all data, because the client would otherwise drop the data. */
         if (spdy->handlers->on_stream(id, &headers, spdy->userdata) < 0)
                 return spdy_reset(spdy, id, SPDY_CANCEL);
         r = send_syn_reply(spdy, id);
@@ -297,7 +297,7 @@ static int on_rst_stream(Spdy *spdy, unsigned flags) {
         return 0;
 }
 
-/* The client's pings have odd numbers, and are returned. */
+/* Pings of the client have odd numbers; only these are answered. */
 static int on_ping(Spdy *spdy, unsigned flags) {
         uint32_t id;
 

@@ -4,7 +4,7 @@
 /* The server's end of a SPDY/3.1 connection, as used by Kubernetes clients: they open streams, the
  * server accepts them, and both sides send data. Pure: bytes in, events out; calls in, bytes out.
  *
- * Like in the library that the clients use, there is no flow control: neither side sends or awaits
+ * As in the library that clients use, there is no flow control: neither side sends or awaits
  * WINDOW_UPDATE, and a side that cannot accept more data stops reading. */
 
 #include "agent/node-api/http/byte-queue.h"
@@ -51,8 +51,8 @@ int spdy_new(const SpdyHandlers *handlers, void *userdata, ByteQueue *output, Sp
 Spdy *spdy_free(Spdy *spdy);
 DEFINE_CLEANUP(Spdy *, spdy_free)
 
-/* Takes bytes from the client. 0; -EPROTO: it violates the protocol or a limit; -ENOBUFS: it does
- * not read its replies; -ENOMEM. After an error the connection must be closed. */
+/* Takes bytes from the client. 0; -EPROTO: the client violates the protocol or a limit; -ENOBUFS:
+ * it does not read its replies; -ENOMEM. After an error the connection must be closed. */
 int spdy_receive(Spdy *spdy, const void *data, size_t length);
 
 /* The client has announced that it goes away: nothing more is read from it. */
@@ -62,7 +62,7 @@ bool spdy_is_gone(const Spdy *spdy);
  * stream is gone or has ended. 0; -ENOBUFS, -ENOMEM. */
 int spdy_send(Spdy *spdy, uint32_t id, const void *data, size_t length, bool is_last);
 
-/* Resets a stream, which is gone then; an unknown one is ignored. 0; -ENOBUFS, -ENOMEM. */
+/* Resets a stream, which then no longer exists; an unknown one is ignored. 0; -ENOBUFS, -ENOMEM. */
 int spdy_reset(Spdy *spdy, uint32_t id, SpdyResetStatus status);
 
 /* Resets all streams and announces that the server goes away: the last frame. 0; -ENOBUFS,

@@ -29,8 +29,9 @@ int websocket_new(const WebSocketHandlers *handlers, void *userdata, ByteQueue *
 WebSocket *websocket_free(WebSocket *socket);
 DEFINE_CLEANUP(WebSocket *, websocket_free)
 
-/* Takes bytes from the client. 0; -EPROTO: it violates the protocol, which a close frame reports;
- * -ENOBUFS: it does not read its replies; -ENOMEM. After an error the connection must be closed. */
+/* Takes bytes from the client. 0; -EPROTO: the client violates the protocol, which a close frame
+ * reports; -ENOBUFS: it does not read its replies; -ENOMEM. After an error the connection must be
+ * closed. */
 int websocket_receive(WebSocket *socket, const void *data, size_t length);
 
 /* The client has sent its close frame. */
