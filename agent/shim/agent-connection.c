@@ -27,8 +27,8 @@ static void drop_unread_requests(int fd) {
 static void close_agent_peer(AgentConnection *connection) {
         epoll_source_remove(connection->epoll_fd, &connection->peer);
         /* A task may have a copy of the descriptor, but the agent must notice the end of the
-         * connection now. If requests were unread, it would get a reset instead of the preceding
-         * events, and mistake a shim whose greeting it misses for one that exits. */
+         * connection now. If requests were left unread, the agent would get a reset instead of the
+         * preceding events, and without the greeting it would assume that the shim is exiting. */
         if (connection->peer.fd >= 0) {
                 (void) shutdown(connection->peer.fd, SHUT_RDWR);
                 drop_unread_requests(connection->peer.fd);
@@ -37,8 +37,8 @@ static void close_agent_peer(AgentConnection *connection) {
         packet_queue_clear(&connection->queue);
 }
 
-/* Closes the connection when memory is out, so that the agent connects again and repeats unfinished
- * requests. The next connection, from the same agent, has to wait: otherwise both processes would
+/* Closes the connection when out of memory, so that the agent connects again and repeats unfinished
+ * requests. The next connection, from the same agent, has to wait; otherwise both processes would
  * reconnect in a loop until there is memory. */
 static void agent_connection_interrupt(AgentConnection *connection, const char *what) {
         log_warning("%s: %s; the agent connects again", what, strerror(ENOMEM));
@@ -63,7 +63,8 @@ static void flush_packet_queue(AgentConnection *connection) {
                          MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
                         if (errno == EINTR)
                                 continue;
-                        /* A closed peer is noticed when reading: it may have left requests. */
+                        /* The end of the peer is handled when reading, because the peer may have
+                         * left requests. */
                         break;
                 }
                 packet_queue_pop(&connection->queue);

@@ -24,7 +24,7 @@ struct AgentConnection {
                              */
         /* Called for each request. */
         void (*on_request)(AgentConnection *connection, const ShimRequest *request);
-        /* Called when an agent has connected: report the complete state. */
+        /* Called when an agent has connected; must report the complete state. */
         void (*on_connected)(AgentConnection *connection);
 };
 
@@ -32,8 +32,8 @@ enum {
         QUEUE_BYTES_MAX = 512 * 1024,
 };
 
-/* Listens on 'listen_fd', and owns it from now on. 'greeting' is the first event for each agent. 0
- * or -errno. */
+/* Listens on 'listen_fd', and takes ownership of it. 'greeting' is the first event for each agent.
+ * 0 or -errno. */
 int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd,
                           const ShimEvent *greeting);
 
@@ -45,7 +45,7 @@ void agent_connection_send(AgentConnection *connection, const ShimEvent *event);
 /* Sends the greeting, with a descriptor (< 0: none). */
 void agent_connection_greet(AgentConnection *connection, int fd);
 
-/* Accepts agents again once the time is 'accept_at'. */
+/* Accepts agents again once 'accept_at' has been reached. */
 void agent_connection_continue(AgentConnection *connection, uint64_t now_awake);
 
 void agent_connection_done(AgentConnection *connection);

@@ -13,7 +13,7 @@ enum {
                                       * less */
 };
 
-/* The size is only a request: without it a slow client is affected sooner. */
+/* The kernel may refuse the size, in which case a slow client is affected sooner. */
 static int open_attachment_pipe(int *ret_read_fd, int *ret_write_fd) {
         int pipes[2];
 
@@ -63,7 +63,8 @@ int attachment_streams_open(AttachmentEnds *ret, AttachmentStreams *ret_session)
 void attachment_ends_close(AttachmentEnds *ends, AttachmentNotice notice) {
         uint64_t value = notice;
 
-        /* Before the pipes end, so that the session knows the reason. */
+        /* The reason is sent before the pipes are closed, so that the session has it when they end.
+         */
         if (ends->notice_fd >= 0)
                 (void) !write(ends->notice_fd, &value, sizeof(value));
         close_fd(ends->output_fd);

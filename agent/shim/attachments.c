@@ -112,7 +112,7 @@ static size_t write_to_pipe(int fd, const char *data, size_t length) {
         return done;
 }
 
-/* Reports how much was skipped when the pipe accepts more. */
+/* When the pipe accepts data again, reports how much was skipped. */
 static bool resume_terminal_output(Attachment *attachment) {
         char note[80];
         int n;
@@ -131,7 +131,7 @@ static bool resume_terminal_output(Attachment *attachment) {
         return true;
 }
 
-/* The client reads again; there may be no further output with which the gap could be reported. */
+/* The client reads again. The gap is reported now, because there may be no further output. */
 static void on_attachment_read(EpollSource *source, uint32_t events) {
         Attachment *attachment = container_of(source, Attachment, resume);
         uint64_t n;

@@ -3,11 +3,11 @@
 
 /* The clients that are attached to a container (kubectl attach): each gets a copy of its output
  * through pipes to the process of its session. Writing never waits. If a pipe is full, its client
- * does not read fast enough: for a terminal, output is skipped and the client is told how much;
- * other output must be complete, so the client is dropped.
+ * does not read fast enough: for a terminal, output is skipped and its amount is reported to the
+ * client; other output must be complete, so the client is dropped.
  *
  * On request, the output before the first client is kept for that client: kubectl debug attaches to
- * a container that has started already, and may have written all its output by then. */
+ * a container that has already started, and that may have written all its output by then. */
 
 #include "common/buffer.h"
 #include "common/macros.h"
@@ -37,7 +37,7 @@ typedef struct AttachmentOptions {
         int resume_fd;
 } AttachmentOptions;
 
-/* Adds a client, whose descriptors are owned from now on. 0 or -ENOMEM. */
+/* Adds a client, and takes ownership of its descriptors. 0 or -ENOMEM. */
 int attachments_add(Attachments *attachments, const AttachmentOptions *options);
 
 /* The session has ended. Unknown numbers are ignored. */

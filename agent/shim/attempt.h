@@ -27,8 +27,8 @@ struct Attempt {
         unsigned number;
         pid_t pid;
         bool has_target;  /* it is in the PID namespace of another container */
-        bool shares_pids; /* it has no separate PID namespace: the end of the first process is not
-                           * the end of all */
+        bool shares_pids; /* it has no separate PID namespace, so other processes may outlive the
+                           * first one */
         bool runtime_failed;
         bool oom_killed;
         bool deleting;
@@ -42,7 +42,7 @@ struct Attempt {
         uint64_t kill_at;    /* awake time; USEC_INFINITY: no SIGKILL is due */
         uint64_t drained_by; /* while it is ending: awake time when the end is reported at the
                               * latest */
-        /* Freed once it has been deleted: */
+        /* Freed once the attempt has been deleted: */
         char *bundle;
         char *events_file;
         uint64_t oom_kills_before; /* of its pod, when it started */
@@ -54,14 +54,15 @@ typedef struct AttemptList {
 } AttemptList;
 
 enum {
-        ATTEMPTS_MAX = 256,     /* limit of attempts that have left something: neither deleted nor
-                                 * failed */
-        ATTEMPTS_REMEMBERED = 2 /* per container name, of attempts that have left nothing */
+        ATTEMPTS_MAX = 256,     /* limit of attempts that have left something behind: neither
+                                 * deleted nor failed */
+        ATTEMPTS_REMEMBERED = 2 /* limit per container name of attempts that have left nothing
+                                 * behind */
 };
 
-/* Appends an attempt in ATTEMPT_STARTING, and drops old records of the same container that have
- * left nothing. 0; -EEXIST if the ID is known (the record of a failed start is replaced); -ENOBUFS
- * if there are too many; -EINVAL for an invalid ID; -ENOMEM. */
+/* Appends an attempt in ATTEMPT_STARTING, and drops old records of the same container whose
+ * attempts have left nothing behind. 0; -EEXIST if the ID is known (the record of a failed start is
+ * replaced); -ENOBUFS if there are too many; -EINVAL for an invalid ID; -ENOMEM. */
 int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret);
 
 Attempt *attempt_find(const AttemptList *list, const char *id);
@@ -75,7 +76,7 @@ Attempt *attempt_find_pid(const AttemptList *list, pid_t pid);
 /* Replaces the checkpoint; at most SHIM_PROTOCOL_NOTE_MAX bytes are kept. */
 void attempt_set_checkpoint(Attempt *attempt, const char *note);
 
-/* Marks it as deleted, and frees the memory that only a container needs. */
+/* Marks the attempt as deleted, and frees the memory that only an existing container needs. */
 void attempt_set_deleted(Attempt *attempt);
 
 /* The event that reports the attempt to an agent. Strings are borrowed. */

@@ -56,7 +56,7 @@ struct Program {
         char *pid_file;
         char *log;         /* set once the runtime has handed the program over */
         pid_t pid;         /* awake time; USEC_INFINITY: none, or it was killed */
-        uint64_t deadline; /* it has ended, and its output is still in the copier */
+        uint64_t deadline; /* the program has ended, and the copier still has its output */
         bool timed_out;
         unsigned capture_id;
         bool is_ending; /* likewise: its status from waitpid(2) */
@@ -164,8 +164,8 @@ static void send_exec_done(Shim *shim, ShimEvent *event, Capture *output) {
 
 static void start_next_program(Shim *shim);
 
-/* 'message': why it was not run, or NULL. Its output is in the pipes. If a child keeps them open,
- * it is not waited for. */
+/* 'message': why the program was not run, or NULL. Its output is in the pipes; a child that keeps
+ * them open is not waited for. */
 static void report_program(Program *program, const char *message, int status) {
         Shim *shim = program->shim;
         ShimEvent event = {
@@ -259,7 +259,7 @@ static void finish_unstarted_program(Program *program, const TaskResult *result)
                        result->status);
 }
 
-/* The runtime has ended; the program that it started continues, or has ended already. */
+/* The runtime has ended; the program that it started continues, or has already ended. */
 static void on_exec_runtime_done(const TaskResult *result, void *userdata) {
         Program *program = userdata;
         int status = 0, r;
@@ -428,7 +428,7 @@ static int copy_string_list(const StringList *list, char ***ret) {
         return 0;
 }
 
-/* In a file, so that no writer is needed while the program reads. */
+/* The input is in a file, so that no writer is needed while the program reads. */
 static int open_program_input(const char *input, int *ret) {
         int fd = memfd_open("mainstay-input", input, strlen(input));
 

@@ -7,8 +7,9 @@
  * Network plugins (CNI) and other programs of the pod run in the shim's mount namespace; in the
  * pod's network and UTS namespaces or, if they set up the pod's network, in the node's. Exec probes
  * and hooks run in a container: the runtime starts them, and they become children of the shim.
- * Results are not kept: without a connected agent they are dropped. So is a program that still
- * waits for its turn when the pod is terminated. Interactive sessions are in shim-session.h. */
+ * Results are not kept: without a connected agent they are dropped. A program that is still waiting
+ * for its turn when the pod is terminated is also dropped. Interactive sessions are in
+ * shim-session.h. */
 
 #include "agent/sandbox/protocol.h"
 #include "agent/shim/program-list.h"
@@ -35,12 +36,12 @@ void programs_kill_timed_out(ProgramList *list, uint64_t now_awake);
 /* For a new copier: makes it capture the output of all programs in containers. */
 void programs_send_captures(ProgramList *list);
 
-/* The copier has captured the output of the program with that capture ID, which may not exist.
- * 'text' has 'length' bytes and a NUL. */
+/* The copier has captured the output of the program with that capture ID; there may be no such
+ * program. 'text' has 'length' bytes and a NUL. */
 void program_take_captured(Shim *shim, unsigned id, const char *text, size_t length);
 
 /* Drops programs that have not started. */
 void programs_drop_waiting(ProgramList *list);
 
-/* Frees all of them; tasks end their processes. */
+/* Frees all programs; tasks end their processes. */
 void programs_free(ProgramList *list);

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 /* Lines are collected in a buffer and written with one write(2), so that a reader never sees a
- * partial line: copying costs a tenth of the kernel's time for the same number of vectors. All
- * lines of a chunk have the time when the chunk was read. */
+ * partial line; copying takes a tenth of the time that the kernel would need for as many vectors.
+ * The timestamp of all lines of a chunk is the time when the chunk was read. */
 
 enum {
         HEAD_SIZE = sizeof("2026-01-02T03:04:05.123456789Z stdout F "),
@@ -40,7 +40,8 @@ typedef struct LogLineBatch {
         char part[HEAD_SIZE];
 } LogLineBatch;
 
-/* There is only one batch at a time. On the stack, each of its pages would be touched. */
+/* There is only one batch at a time, so it is static; on the stack, each of its pages would be
+ * touched. */
 static char batch_lines[BATCH_SIZE];
 
 static int take_log_file(ContainerLog *log, int fd_consume) {
@@ -113,7 +114,7 @@ static int write_log_lines(ContainerLog *log, const char *lines, size_t bytes) {
 }
 
 /* Records in the log itself how much of it is missing. Best effort: if this fails, the next line
- * fails, too, and this is called again. */
+ * also fails, and this is called again. */
 static void write_lost_bytes_notice(LogLineBatch *batch) {
         ContainerLog *log = batch->log;
         char line[LOST_NOTICE_SIZE];
@@ -127,7 +128,7 @@ static void write_lost_bytes_notice(LogLineBatch *batch) {
                 log->lost_bytes = 0;
 }
 
-/* How many bytes the file may still take. */
+/* The number of bytes that may still be written to the file. */
 static uint64_t log_bytes_left(const ContainerLog *log) {
         if (log->limits.max_size == 0)
                 return UINT64_MAX;

@@ -4,9 +4,9 @@
 /* The lines of a container's log in the CRI format, "<RFC3339Nano> stdout|stderr F|P <line>".
  *
  * The file is rotated before it would exceed containerLogMaxSize; another process opens and renames
- * files (rotated-log.h), and is called through a LogOpener. Writing never fails for the caller:
- * bytes that cannot be written to the disk are dropped and counted, and the log reports their
- * number once it can be written again. */
+ * files (rotated-log.h) on request through a LogOpener. Writing never fails for the caller: bytes
+ * that cannot be written to the disk are dropped and counted, and the log reports their number once
+ * it can be written again. */
 
 #include "agent/shim/journal-log.h"
 #include "agent/shim/rotated-log.h"
@@ -38,8 +38,8 @@ typedef struct LogOpener {
         void *userdata;
 } LogOpener;
 
-/* A log that appends to 'fd_consume', which is owned from now on; if it is negative, the file is
- * opened for the first line. 0 or -ENOMEM. */
+/* A log that appends to 'fd_consume' and owns it; if it is negative, the file is opened for the
+ * first line. 0 or -ENOMEM. */
 int container_log_new(int fd_consume, LogLimits limits, const LogOpener *opener,
                       ContainerLog **ret);
 

@@ -60,10 +60,9 @@ static int open_output_log(ContainerOutput *output, const char *path, Error *ret
         return 0;
 }
 
-/* Moves bytes out of the pipe that must not be copied yet, without reading them. When the limit is
- * reached, bytes stay in the pipe; a runtime that writes so much is ended by the deadline of its
- * call.
- */
+/* Moves bytes that must not be copied to the log yet out of the pipe, without reading them. When
+ * the limit is reached, bytes stay in the pipe; a runtime that writes so much is ended by the
+ * deadline of its call. */
 static void hold_output(OutputPipe *pipe) {
         ssize_t n = -1;
 
@@ -212,7 +211,8 @@ void container_output_commit(ContainerOutput *output) {
         if (output->terminal) {
                 terminal_receive_master(output->terminal);
                 output->terminal = terminal_free(output->terminal);
-                /* They contained only the runtime's messages, and nothing else writes to them. */
+                /* These pipes contained only messages of the runtime, and nothing else writes to
+                 * them. */
                 close_output_pipes(output);
         }
         for (size_t i = 0; i < N_ELEMENTS(output->pipes); i++)
@@ -308,7 +308,8 @@ int container_output_attach(ContainerOutput *output, const ContainerAttach *atta
 }
 
 void container_output_attached(ContainerOutput *output, const ContainerAttach *attach) {
-        /* From now on only the session can write: the container's input ends with it. */
+        /* From now on only the session can write, so the container's input ends with the session.
+         */
         if (attach->has_input && attach->is_input_once)
                 output->input_fd = close_fd(output->input_fd);
 }
@@ -353,7 +354,7 @@ void container_output_keep_early(ContainerOutput *output) {
         output->keeps_early = true;
 }
 
-/* The runtime's message: no container has run that could have written it. */
+/* This is a message of the runtime, because no container has run that could have written it. */
 static char *last_line_of(OutputPipe *pipe) {
         char text[LAST_LINE_MAX + 1], *newline;
         ssize_t n;

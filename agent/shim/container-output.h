@@ -22,7 +22,7 @@ int container_output_new(Copier *copier, const char *log_path, LogLimits limits,
                          const StringList *journal_fields, ContainerOutput **ret,
                          int ret_write_fds[2], Error *reterr);
 
-/* Its number in messages to the copier. */
+/* The number of this output in messages to the copier. */
 unsigned container_output_id(const ContainerOutput *output);
 
 /* To be called when the container is running: copies the data in the pipes, and all later data.
@@ -36,7 +36,7 @@ void container_output_send_all(ContainerOutput *output);
  * processes is still read until they are gone or the ContainerOutput is freed. */
 void container_output_drain(ContainerOutput *output);
 
-/* Ends the attachments, when that message has arrived or is no longer awaited. */
+/* Ends the attachments; to be called when COPIER_DRAINED has arrived or is no longer awaited. */
 void container_output_end(ContainerOutput *output);
 
 /* The other messages of the copier. */
@@ -61,9 +61,8 @@ void container_output_keep_early(ContainerOutput *output);
 
 typedef struct ContainerAttach {
         bool has_output, has_error, has_input; /* the streams that the client requests */
-        bool is_input_once; /* the container's input ends when the input of the first client that
-                             * has one ends
-                             */
+        bool is_input_once; /* the container's input ends with the input of the first client that
+                             * has one */
 } ContainerAttach;
 
 /* Attaches a client to the running container; it receives all output from now on. The input and the
@@ -82,5 +81,5 @@ void container_output_set_limits(ContainerOutput *output, LogLimits limits);
 
 ContainerOutput *container_output_free(ContainerOutput *output);
 
-/* The same for a container that was not created: it leaves no log. */
+/* The same for a container that was not created, which leaves no log. */
 ContainerOutput *container_output_discard(ContainerOutput *output);

@@ -23,9 +23,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* An attempt changes from STARTING to RUNNING to ENDING to EXITED, or to FAILED, and only here.
- * Work that takes time is a job: the strings that its task needs, and the ID of the attempt, whose
- * record may be dropped in the meantime. */
+/* All changes of an attempt's state are made here: from STARTING to RUNNING, ENDING and EXITED, or
+ * to FAILED. Work that takes time is a job: the strings that its task needs, and the ID of the
+ * attempt, whose record may be dropped in the meantime. */
 
 /* How long a container's end waits for its log: if a disk hangs, the end is reported before the log
  * is complete.
@@ -40,7 +40,7 @@ typedef struct ContainerJob {
         char **directories;
         char *terminal; /* socket over which it is handed over, or NULL */
         int target_fd;  /* PID namespace of its target; or -EBADF */
-        int input_fd;   /* the descriptors are -EBADF in the shim itself */
+        int input_fd;   /* descriptors, which are -EBADF in the shim itself */
         int stdout_fd;
         int stderr_fd;
 } ContainerJob;
@@ -62,8 +62,8 @@ static ContainerJob *container_job_free(ContainerJob *job) {
 }
 DEFINE_CLEANUP(ContainerJob *, container_job_free)
 
-/* Returns the cgroup for a file in it: /sys/fs/cgroup/<path>/<file>; on v1 with a controller in
- * between. NULL for any other path. */
+/* Returns the cgroup for a file in it: /sys/fs/cgroup/<path>/<file>; on v1 with the controller's
+ * name in between. NULL for any other path. */
 static char *cgroup_of_file(const char *file) {
         static const char root[] = "/sys/fs/cgroup/";
         const char *end = file ? strrchr(file, '/') : NULL, *begin;
@@ -148,8 +148,7 @@ static int undo_start_main(void *userdata, Error *reterr) {
         Runtime runtime = shim_runtime(job->shim);
         int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
 
-        /* An interrupted runtime may have left processes and cgroups that it does not know
-         * about. */
+        /* An interrupted runtime may have left processes and cgroups that it has not recorded. */
         q = job->cgroup ? shim_remove_cgroup(job->cgroup) : 0;
         if (q < 0 && r >= 0)
                 r = error_setf(reterr, -q, "the cgroup %s remains", job->cgroup);
@@ -327,8 +326,8 @@ static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) 
                                                     .message = run_refusal_message(r) });
 }
 
-/* In the directory of the shim's own socket: the length limit for socket paths leaves room for only
- * a few letters. */
+/* The socket is in the directory of the shim's own socket, because the length limit for socket
+ * paths leaves room for only a few letters. */
 static char *container_terminal_path(const Shim *shim, const char *id) {
         return text_format("%s/tty%.8s", shim->pod_dir, id);
 }

@@ -20,14 +20,14 @@ void container_schedule_stop(Shim *shim, const ShimRequest *request);
 /* Sets the checkpoint that its events contain for the agent. */
 void container_set_checkpoint(Shim *shim, const ShimRequest *request);
 
-/* Removes what an ended attempt has left. */
+/* Removes the remains of an ended attempt. */
 void container_delete(Shim *shim, const ShimRequest *request);
 
 /* Its first process has ended, with this waitpid(2) status. */
 void container_exited(Shim *shim, Attempt *attempt, int status);
 
-/* Its output is in its log, or cannot be known to be: reports the end of an attempt that is
- * ending. */
+/* The output of the attempt is in its log, or it is unknown whether it is: reports the end of an
+ * attempt in ATTEMPT_ENDING. */
 void container_drained(Shim *shim, Attempt *attempt);
 
 /* Does everything that is due: sends the signal after its delay, and SIGKILL after the grace

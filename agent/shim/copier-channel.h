@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 typedef enum CopierMessageType {
-        /* To the copier. 'id' is of an output or a capture. */
+        /* Messages to the copier. 'id' identifies an output or a capture. */
         COPIER_ADD,     /* an output, with all descriptors; data: the lines for JournalLog, if
                          * has_journal */
         COPIER_LIMITS,  /* max_size, max_files */
@@ -26,14 +26,14 @@ typedef enum CopierMessageType {
         COPIER_DROPPED,  /* attachment: its client did not read its output */
         COPIER_CAPTURED, /* data: the captured output */
 
-        /* On the second socket: the copier waits for each answer. */
+        /* Messages on the second socket; the copier waits for each answer. */
         COPIER_OPEN,    /* the log of an output; answer: result, COPIER_FD_LOG */
         COPIER_ROTATE,  /* the same; is_rotated */
         COPIER_JOURNAL, /* answer: result, COPIER_FD_OUTPUT: a socket of the journal */
         COPIER_ANSWER,
 
-        /* Between the process that starts the command of a session and the one that copies its
-         * streams. */
+        /* Messages between the process that starts the command of a session and the one that copies
+         * its streams. */
         SESSION_START,    /* from the copier: the command may start */
         SESSION_TERMINAL, /* COPIER_FD_TERMINAL */
         SESSION_RUNS,     /* data in the pipes comes from the command from now on */

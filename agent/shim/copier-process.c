@@ -61,8 +61,8 @@ struct CopierProcess {
         CopiedCapture *captures;
 };
 
-/* The data that was read last, from a container or a message. On the stack, each of its pages would
- * be touched. */
+/* The data that was read last, from a container or a message. It is static, because on the stack
+ * each of its pages would be touched. */
 static char buffer[COPIER_DATA_MAX + 1];
 
 static void send_to_shim(const CopierProcess *process, const CopierMessage *message,
@@ -120,8 +120,8 @@ static void on_output_readable(EpollSource *source, uint32_t events) {
                            (size_t) CHUNKS_PER_TURN * CHUNK_SIZE);
 }
 
-/* All of the container's output is in the pipe by now. It must not be read until EAGAIN: an orphan
- * that never stops writing would block the copier. */
+/* All of the container's output is in the pipe by now. The pipe must not be read until EAGAIN,
+ * because an orphan that never stops writing would block the copier. */
 static void drain_output(CopiedOutput *output) {
         for (size_t i = 0; i < N_OUTPUT_STREAMS; i++) {
                 OutputStream *stream = &output->streams[i];
@@ -320,7 +320,8 @@ static int add_capture(CopierProcess *process, CopierMessage *message) {
         return 0;
 }
 
-/* An unknown output had no memory, or its copier was replaced: nothing was captured. */
+/* If the output is unknown, there was no memory for it, or its copier was replaced, so nothing was
+ * captured. */
 static void finish_capture(CopierProcess *process, unsigned id) {
         const CopierMessage message = COPIER_MESSAGE(COPIER_CAPTURED, id);
         CopiedCapture **link = &process->captures, *item;
@@ -386,8 +387,8 @@ static int handle_shim_message(CopierProcess *process, CopierMessage *message, c
         }
 }
 
-/* Without memory for an output the process exits: the shim starts another one, which gets all
- * outputs. */
+/* If there is no memory for an output, the process exits, and the shim starts another one, which
+ * gets all outputs. */
 static int receive_shim_message(CopierProcess *process) {
         cleanup_copier_message CopierMessage message = COPIER_MESSAGE(COPIER_ANSWER, 0);
         ssize_t n = copier_channel_receive(process->socket.fd, /* waits= */ false, &message, buffer,

@@ -5,5 +5,5 @@
  * it to logs, the journal and attached clients. It has no privileges and opens nothing: it receives
  * everything that it uses as descriptors. */
 
-/* Serves the shim until the shim closes the sockets, and exits. The process must be confined. */
+/* Serves the shim until it closes the sockets, then exits. The process must be confined. */
 _Noreturn void copier_process_run(int socket_fd, int files_fd);

@@ -19,7 +19,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* A copier that ends sooner is not replaced immediately: the cause would be the same. */
+/* A copier that ends sooner than this is not replaced immediately, because the next one would
+ * probably end for the same reason. */
 #define LIFE_USEC_MIN (1 * USEC_PER_SEC)
 
 enum {
@@ -157,7 +158,7 @@ static void on_files_requested(EpollSource *source, uint32_t events) {
                 copier->operations->on_request(copier, &request, &answer);
         }
         r = n < 0 ? (int) n : copier_channel_send(source->fd, &answer, NULL, 0);
-        if (r < 0) /* it does not wait for answers, or is gone */
+        if (r < 0) /* the copier does not wait for answers, or is gone */
                 copier_replace(copier);
 }
 
@@ -248,7 +249,8 @@ int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations
         r = start_copier(copier);
         if (r != -EAGAIN)
                 return r;
-        /* The process limit: the caller that starts a container reports it to the agent. */
+        /* The process limit has been reached, which the caller that starts a container reports to
+         * the agent. */
         (void) log_warning_errno(r, "Cannot start the log copier");
         return 0;
 }

@@ -15,7 +15,7 @@ typedef struct Copier Copier;
 typedef struct QueuedCopierMessage QueuedCopierMessage;
 
 typedef struct CopierOperations {
-        /* A new copier has no state: send it all outputs and captures. */
+        /* Called for a new copier, which has no state; must send it all outputs and captures. */
         void (*on_started)(Copier *copier);
         /* COPIER_DRAINED, COPIER_DROPPED or COPIER_CAPTURED, with an 'id' that may be wrong. 'data'
          * has 'length' bytes and a NUL. */
@@ -47,7 +47,7 @@ struct Copier {
 /* Starts the first copier; if no process can be created now, this is retried. 0 or -errno. */
 int copier_init(Copier *copier, int epoll_fd, const CopierOperations *operations);
 
-/* A number for an output or a capture, > 0. */
+/* Returns a new number for an output or a capture, > 0. */
 unsigned copier_new_id(Copier *copier);
 
 /* Sends a message, or drops it if there is no copier: the next one receives the whole state. The
@@ -57,7 +57,7 @@ bool copier_send(Copier *copier, const CopierMessage *message, const void *data,
 /* Limits the size of files that it writes; to be called when containerLogMaxSize is known. */
 void copier_set_log_limit(Copier *copier, uint64_t max_size);
 
-/* It does not respond: kills it, and starts another one. */
+/* The copier does not respond: kills it, and starts another one. */
 void copier_replace(Copier *copier);
 
 /* True if 'pid' was the copier. */

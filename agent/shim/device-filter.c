@@ -63,7 +63,7 @@ static void emit_rule(DeviceProgram *program, const DeviceRule *rule) {
                 emit_unless_equal(program, TYPE,
                                   rule->type == 'c' ? BPF_DEVCG_DEV_CHAR : BPF_DEVCG_DEV_BLOCK);
         if (rule->access != DEVICE_ALL) {
-                /* The request has no access that the rule does not permit. */
+                /* Checks that the request asks for no access that the rule does not permit. */
                 emit(program, BPF_ALU64 | BPF_MOV | BPF_X, COPY, ACCESS, 0, 0);
                 emit(program, BPF_ALU64 | BPF_AND | BPF_K, COPY, 0, 0,
                      (int) (~rule->access & DEVICE_ALL));

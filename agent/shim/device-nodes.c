@@ -63,7 +63,7 @@ static const char *relative_path(const LiveDevice *device) {
         return device->path + strlen("/dev/");
 }
 
-/* Opens the node's directory and returns its name. Gives a descriptor or -errno. */
+/* Opens the directory of the device node and sets its name. A descriptor or -errno. */
 static int open_parent(const DeviceNodes *nodes, const LiveDevice *device, bool makes,
                        const char **ret_name) {
         const char *path = relative_path(device), *slash = strrchr(path, '/');

@@ -9,8 +9,8 @@
 typedef struct DeviceNodes {
         int dev_fd;     /* the container's /dev */
         bool are_bound; /* in a user namespace: the node's device nodes are bind-mounted */
-        bool are_nodes; /* it is the node's own /dev, where nodes appear and disappear without the
-                         * shim */
+        bool are_nodes; /* this is the node's own /dev, in which device nodes appear and disappear
+                         * without the shim */
 } DeviceNodes;
 
 /* Clones the mount of a device's node, not attached yet, for device_node_create(). To be called in

@@ -114,7 +114,7 @@ static int append_default_rules(DeviceRules *rules) {
         return r;
 }
 
-/* The last equal rule: another provider may have given the same device. */
+/* Removes the last equal rule, because another provider may have added the same device. */
 static void remove_rule(DeviceRules *rules, const DeviceRule *rule) {
         for (size_t i = rules->n; i-- > 0;)
                 if (rules_equal(&rules->items[i], rule)) {

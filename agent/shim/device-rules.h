@@ -53,8 +53,8 @@ int device_rules_load(const json_t *config, const LiveDevice *first, size_t n_fi
 /* 0 or -errno. */
 int device_rules_add(DeviceRules *rules, const LiveDevice *device);
 
-/* Whether everything is allowed, like in a privileged container. */
+/* Whether everything is allowed, as in a privileged container. */
 bool device_rules_allow_all(const DeviceRules *rules);
 
-/* Whether they allow the device without a specific rule. */
+/* Whether the rules allow the device without a specific rule. */
 bool device_rules_allow(const DeviceRules *rules, const LiveDevice *device);

@@ -10,7 +10,7 @@ typedef struct StorageTaken {
         uint64_t bytes;  /* on disk; a file with several names counts once, if all names are below
                           * the directory */
         uint64_t inodes; /* each name of a file counts */
-        bool is_cut;     /* the time was over: the real usage is at least this */
+        bool is_cut;     /* the time limit was reached; the real usage is at least this */
 } StorageTaken;
 
 /* The usage of 'path' and everything below it on the same file system; zero if it does not exist.

@@ -52,7 +52,8 @@ static int add_dummy_address(const char *interface, const char *address) {
         return ioctl(fd, SIOCSIFADDR, &request6) < 0 ? -errno : 0;
 }
 
-/* A bridge, because one call creates it and it can be deleted like any interface. */
+/* The interface is a bridge, because one call creates it and it can be deleted like any other
+ * interface. */
 static int add_dummy_bridge(const char *interface) {
         cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 

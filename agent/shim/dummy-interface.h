@@ -2,10 +2,11 @@
 #pragma once
 
 /* A dummy interface for CNI DEL. A network plugin may inspect the pod's interface when it deletes:
- * bridge and ptp read from it which addresses they have masqueraded. If the interface is missing,
- * because the shim died with its namespace or an earlier deletion was interrupted, the plugin would
- * leave its rules behind. So it runs with a dummy interface: a network namespace with an interface
- * of that name and one address, which exists as long as the plugin runs. */
+ * bridge and ptp read the addresses that they have masqueraded from it. If the interface is
+ * missing, because the shim died with its namespace or an earlier deletion was interrupted, the
+ * plugin would leave its rules behind. So the plugin runs with a dummy interface: in a network
+ * namespace that has an interface with that name and one address, and that exists as long as the
+ * plugin runs. */
 
 #include "common/error.h"
 

@@ -18,5 +18,5 @@ typedef struct HookState {
 int hook_state_load(int state_fd, HookState *ret, Error *reterr);
 void hook_state_done(HookState *hook);
 
-/* A namespace of the container, "net". A descriptor or -errno. */
+/* Opens a namespace of the container, such as "net". A descriptor or -errno. */
 int hook_state_open_namespace(const HookState *hook, const char *name);

@@ -8,5 +8,5 @@
 
 /* Opens (O_PATH) a hostPath volume of a Kubernetes type: "", "DirectoryOrCreate", "Directory",
  * "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice". A missing path of type "" is
- * created as a directory, like in containerd. A descriptor or -errno. */
+ * created as a directory, as in containerd. A descriptor or -errno. */
 int hostpath_open_checked(const char *path, const char *type, Error *reterr);

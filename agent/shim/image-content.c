@@ -14,7 +14,8 @@
 #include <search.h>
 
 enum {
-        DEPTH_MAX = 256,                    /* as in layers; three descriptors for each level */
+        DEPTH_MAX = 256,                    /* the same limit as for layers; each level takes three
+                                             * descriptors */
         LINKS_BYTES_MAX = 64 * 1024 * 1024, /* memory for files with several names */
 };
 
@@ -62,8 +63,8 @@ static const CopiedInode *find_copied_inode(const ContentCopy *copy, const struc
         return node ? *(CopiedInode **) node : NULL;
 }
 
-/* If a file's further names were forgotten, it would be copied once for each of them: a small image
- * could fill the disk. */
+/* If the other names of a file were forgotten, the file would be copied once for each of them, and
+ * a small image could fill the disk. */
 static int remember_copied_inode(ContentCopy *copy, const struct stat *st) {
         size_t length = strlen(copy->path) + 1, size = sizeof(CopiedInode) + length;
         CopiedInode *inode;
@@ -225,7 +226,7 @@ static int copy_directory(ContentCopy *copy, int from_fd, int to_fd, unsigned de
         return r < 0 ? copy_failed(copy, r) : 0;
 }
 
-/* An earlier attempt to start the container may have left part of it. */
+/* An earlier attempt to start the container may have left part of the copy. */
 static int make_empty_directory(const char *path) {
         cleanup_close int parent_fd = -EBADF;
         const char *name;
@@ -268,7 +269,7 @@ static int copy_content(int root_fd, const char *path, int to_fd, Error *reterr)
                 return error_setf(reterr, ENOTDIR, "the image has a file there");
         if (from_fd < 0)
                 return error_setf(reterr, -from_fd, "%s", strerror(-from_fd));
-        /* It would cover /proc and all other mounts. */
+        /* A volume at this path would cover /proc and all other mounts. */
         if (is_same_directory(from_fd, root_fd))
                 return error_setf(reterr, EINVAL, "it is a link to the root of the image");
         return copy_directory(&copy, from_fd, to_fd, 0);

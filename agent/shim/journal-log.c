@@ -22,7 +22,8 @@ struct JournalLog {
         uint64_t n_lost;
 };
 
-/* How long the process, which serves all of the pod's containers, may still wait in this period. */
+/* The time for which the process, which serves all containers of the pod, may still wait in this
+ * period. */
 static struct {
         uint64_t begins;
         int patience_ms;

@@ -4,10 +4,9 @@
 /* A container's lines in the system's journal, in addition to its log file, with searchable fields:
  * "journalctl CONTAINER_NAME=web".
  *
- * A journal that does not read delays a container's output for at most a tenth of the time. Lines
+ * If journald does not read, it delays a container's output for at most a tenth of the time. Lines
  * that it has not accepted by then are dropped and counted, and the number is written to the
- * journal.
- */
+ * journal. */
 
 #include "agent/sandbox/protocol.h"
 #include "common/journal-socket.h"

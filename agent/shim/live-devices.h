@@ -2,9 +2,9 @@
 #pragma once
 
 /* Hot-plug devices of a running container: the device cgroup and the nodes in its /dev. A request
- * contains all devices that the container shall have now; the devices that it has are in the file
- * "devices" of its bundle, or initially in config.json. Changes are made one after the other, in a
- * task. */
+ * contains all devices that the container is to have from now on; its current devices are in the
+ * file "devices" of its bundle, or initially in config.json. Changes are made one after the other,
+ * in a task. */
 
 #include "agent/shim/sandbox-state.h"
 

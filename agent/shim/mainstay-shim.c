@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The system calls that the kernel must have. */
+/* The system calls that the kernel must support. */
 
 /* The system calls that the agent, the shim and mainstay-image require. mount_setattr is the
  * latest, from Linux 5.12. Without statx, landlock_create_ruleset and the libraries' optional calls
@@ -41,8 +41,8 @@ static const struct {
         { "renameat2", SYS_renameat2 },
 };
 
-/* 0, or -ENOSYS with a message that names the call that the kernel does not have, or that a filter
- * hides from this process and the programs that it starts. */
+/* 0; or -ENOSYS with a message that names the call that the kernel does not support, or that a
+ * filter blocks for this process and the programs that it starts. */
 static int kernel_check_calls(Error *reterr) {
         for (size_t i = 0; i < N_ELEMENTS(needed_calls); i++)
                 /* These arguments are invalid for every call, so no call has an effect. */
@@ -131,7 +131,8 @@ static int report_shim_error(int r, Error *error) {
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The first program that the agent, which may be confined, starts, or systemd on its behalf. */
+/* This is the first program that the agent, which may be confined, starts directly or through
+ * systemd. */
 static int run_prepare_verb(int argc, char **argv) {
         Error error = ERROR_NULL;
         int r;
@@ -146,8 +147,8 @@ static int run_prepare_verb(int argc, char **argv) {
         return report_shim_error(r, &error);
 }
 
-/* The next agent cleans up itself, and then starts the pod again: requests from this one must not
- * continue in the meantime in the same cgroups. 0; the exit status. */
+/* Exits with the agent: the next agent cleans up itself and then starts the pod again, and this
+ * process must not still be working in the same cgroups then. 0; the exit status. */
 static int die_with_agent(const char *pid) {
         char own[16];
 
@@ -229,7 +230,7 @@ static int parse_seconds(const char *text, uint64_t *ret_usec) {
         return 0;
 }
 
-/* 'what' is the option that requests it; 0: bytes. */
+/* 'what' is the option that selects the output; 0: bytes. */
 static void print_usage_line(int what, const StorageTaken *taken) {
         if (what == OPTION_BYTES_AND_INODES)
                 (void) printf("%" PRIu64 " %" PRIu64 "\n",
@@ -352,7 +353,8 @@ static int run_sandbox_verb(int argc, char **argv) {
         if (optind != argc || !options.uid || strchr(options.uid, '/') || !options.run_dir ||
             options.run_dir[0] != '/')
                 return fail_shim_usage("Expected --pod UID and an absolute --run-dir DIR");
-        /* Its containers inherit it. The agent inspects its namespaces, so it stays traceable. */
+        /* Containers inherit the limit. The agent inspects the shim's namespaces, so the shim stays
+         * traceable. */
         privileges_forbid_cores();
         return shim_main(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

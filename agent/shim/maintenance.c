@@ -48,7 +48,7 @@ static int find_mount(const char *path, bool *ret_shared) {
         return found;
 }
 
-/* 1; 0: it has entries, or is not on a tmpfs. */
+/* 1: the directory is empty and on a tmpfs; 0: it is not. */
 static int is_empty_in_memory(const char *path) {
         cleanup_closedir DIR *dir = opendir(path);
         const struct dirent *entry;
@@ -129,7 +129,7 @@ int prepare_run_directory(const char *directory, Error *reterr) {
         return 0;
 }
 
-/* Whether mounts made below 'path' (without links) propagate to other mount namespaces. */
+/* Whether mounts that are made below 'path' (without links) propagate to other mount namespaces. */
 static int is_shared(const char *path) {
         cleanup_mountinfo MountInfo info = { 0 };
         MountPoint mount_point;
@@ -234,7 +234,8 @@ static int remove_cgroups(char **cgroups, Error *reterr) {
 }
 
 /* In the meantime, a child of the agent that syncs files of this directory may create a name in it
- * (common/fsync-queue.h), at most one per pass. It is not waited for, because a disk may hang. */
+ * (common/fsync-queue.h), at most one per pass. Cleanup does not wait for that child, because a
+ * disk may hang. */
 static int remove_directory_while_synced(const char *directory, Error *reterr) {
         int r = -ENOTEMPTY;
 
@@ -252,7 +253,8 @@ int remove_pod_remains(const PodRemains *remains, Error *reterr) {
         q = remove_cgroups(remains->cgroups, r >= 0 ? reterr : NULL);
         if (r >= 0)
                 r = q;
-        /* They show the next agent that processes may be left, so they are removed last. */
+        /* These directories show the next agent that processes may be left, so they are removed
+         * last. */
         if (r < 0)
                 return r;
         if (remains->emptied)

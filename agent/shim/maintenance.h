@@ -22,8 +22,8 @@ void prepare_kubelet_directory(const char *directory);
 int shim_remove_cgroup(const char *cgroup);
 
 typedef struct PodRemains {
-        char **shim_cgroups; /* in which a network plugin of a dead shim may still be running; it is
-                              * allowed to end */
+        char **shim_cgroups; /* cgroup in which a network plugin of a dead shim may still be
+                              * running, which is allowed to finish */
         char **cgroups;
         const char *emptied; /* a directory whose contents are removed; NULL: none */
         char *const *directories;

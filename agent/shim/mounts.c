@@ -21,9 +21,10 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* Mount points in volumes that are read-only for containers: the runtime cannot create them. */
+/* Mount points in volumes that are read-only for containers, so that the runtime cannot create
+ * them. */
 
-/* A volume's key: the runtime mounts over the file that the link leads to. */
+/* The target is a key of the volume: the runtime mounts over the file to which the link leads. */
 static bool is_link_in_directory(int root_fd, const char *path) {
         cleanup_close int fd = open_no_symlinks(root_fd, path, O_PATH | O_NOFOLLOW, 0);
         struct stat st;
@@ -95,8 +96,8 @@ static int mount_point_make(const char *source, const char *target, const char *
         return check_mount_point_type(fd, path, is_directory, reterr);
 }
 
-/* A bind mount is cloned into a descriptor, gets its flags, and only then is attached: it never has
- * too many permissions while visible, and neither path is resolved twice. */
+/* A bind mount is cloned into a descriptor, gets its flags, and only then is attached: so it never
+ * has too many permissions while it is visible, and neither path is resolved twice. */
 
 enum {
         OPTIONS_MAX = 4095, /* limit of mount(2): a page including the NUL */
@@ -315,7 +316,7 @@ int mounts_apply(const char *fstab_path, const char *root, int network_fd, Error
         return r;
 }
 
-/* The kernel lists mount points without links: 'root' contains none. */
+/* The kernel lists mount points with links resolved, and 'root' contains none. */
 static int list_mounts_beneath(const char *root, char ***ret) {
         cleanup_mountinfo MountInfo info = { 0 };
         cleanup_strv char **paths = NULL;
@@ -369,7 +370,7 @@ int mounts_check_private(const char *path, Error *reterr) {
 
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", path);
-        /* The last one in the list is on top. */
+        /* The last mount in the list is on top. */
         while (mountinfo_next(&info, &mount_point))
                 if (path_is_beneath(real, mount_point.path) &&
                     strlen(mount_point.path) >= longest) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Makes the mounts of an fstab in the shim's mount namespace, and removes them. Blocks like
- * mount(2): for tasks, not for the loop. */
+ * mount(2), so it is for tasks, not for the loop. */
 
 #include "common/error.h"
 

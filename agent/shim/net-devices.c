@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel removes an interface's addresses when it leaves its namespace, so they are read before
- * and added again. */
+/* The kernel removes the addresses of an interface that leaves its namespace, so they are read
+ * before the move and added again after it. */
 
 #include "agent/shim/net-devices.h"
 
@@ -61,7 +61,7 @@ static void add_attribute(NetlinkRequest *request, uint16_t type, const void *da
                 (uint32_t) (NLMSG_ALIGN(request->header.nlmsg_len) + RTA_SPACE(length));
 }
 
-/* In the process's current network namespace. */
+/* Acts in the process's current network namespace. */
 static int send_request(const NetlinkRequest *request) {
         cleanup_close int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
@@ -101,7 +101,8 @@ static void read_address(struct nlmsghdr *message, InterfaceAddresses *addresses
                 return;
         *address = (InterfaceAddress){ .header = *header };
         for (struct rtattr *at = IFA_RTA(header); RTA_OK(at, length); at = RTA_NEXT(at, length))
-                /* A peer's address is in IFA_ADDRESS, the interface's own in IFA_LOCAL. */
+                /* IFA_ADDRESS contains the address of a peer, and IFA_LOCAL that of the interface.
+                 */
                 if ((at->rta_type == IFA_LOCAL ||
                      (at->rta_type == IFA_ADDRESS && address->length == 0)) &&
                     RTA_PAYLOAD(at) <= ADDRESS_BYTES) {

@@ -39,7 +39,7 @@ static _Noreturn void run_mount_nfs(const char *source, const char *target, cons
         _exit(EXIT_NO_PROGRAM);
 }
 
-/* Its last line, if it is text. */
+/* The last line of the program's output, if it is text. */
 static char *last_line(int output_fd) {
         char text[OUTPUT_MAX + 1];
         off_t size = lseek(output_fd, 0, SEEK_END);
@@ -81,7 +81,8 @@ static int explain_failure(int status, const char *source, int output_fd, Error 
 
 int nfs_mount(const char *source, const char *target, const char *options, int network_fd,
               Error *reterr) {
-        /* Not a pipe, because a daemon that it leaves behind would keep the pipe open. */
+        /* The output goes to a file, because a daemon that mount.nfs leaves behind would keep a
+         * pipe open. */
         cleanup_close int output_fd = memfd_create("mount.nfs", MFD_CLOEXEC);
         int status = 0;
         pid_t pid;

@@ -12,6 +12,6 @@
 uint64_t oom_kills_of_pod(const char *events_file);
 
 /* Whether the container that was ended by 'signal' (0: none) had an OOM kill. systemd removes a
- * cgroup as soon as it is empty, often before the shim reads it; then the pod's count is compared
- * with 'before', its value when the container started. */
+ * cgroup as soon as it is empty, often before the shim has read it. In that case the pod's count is
+ * compared with 'before', its value when the container started. */
 bool oom_killed(const char *events_file, int signal, uint64_t before);

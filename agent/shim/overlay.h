@@ -9,6 +9,6 @@
 
 #include <stdint.h>
 
-/* Mounts it on the directory 'target_fd', with 'attributes' of mount_setattr(2). The working
- * directory is "/" afterwards. 0, or -errno with the number of layers in the message. */
+/* Mounts the overlay on the directory 'target_fd', with 'attributes' of mount_setattr(2). The
+ * working directory is "/" afterwards. 0, or -errno with the number of layers in the message. */
 int overlay_mount(const MountSpec *spec, uint64_t attributes, int target_fd, Error *reterr);

@@ -12,7 +12,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-/* The build has created the file. */
+/* The build creates this file. */
 __asm__(".pushsection .rodata\n"
         ".balign 16\n"
         "mainstay_pause_start:\n"
@@ -26,7 +26,7 @@ static int create_program_file(void) {
         static const char name[] = "mainstay-pause";
         int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 
-        if (fd < 0 && errno == EINVAL) /* before Linux 6.3 all memfds are executable */
+        if (fd < 0 && errno == EINVAL) /* before Linux 6.3, all memfds are executable */
                 fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         return fd < 0 ? -errno : fd;
 }

@@ -32,8 +32,9 @@ static int enter_empty_root(void) {
         return 0;
 }
 
-/* A container that may trace its pod's processes may control this one and read its memory. So it
- * runs as an unknown user, without capabilities, and without the node's files and memory. */
+/* A container that may trace the processes of its pod can control this process and read its memory.
+ * So this process runs as an unknown user, without capabilities, and without files or memory of the
+ * node. */
 static int confine_pause_process(bool in_user_namespace) {
         int r = in_user_namespace ? privileges_set_ids(0, 0) : 0;
 
@@ -47,7 +48,7 @@ static int confine_pause_process(bool in_user_namespace) {
         if (r < 0)
                 return r;
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-            prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* changing the IDs has reset it */
+            prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* changing the IDs has reset this attribute */
                 return -errno;
         return 0;
 }
@@ -91,8 +92,8 @@ static void run_pause_process(int ready_fd, int program_fd, bool in_user_namespa
         _exit(EXIT_FAILURE);
 }
 
-/* The namespace belongs to its creator's user namespace. So a child enters that first and creates a
- * sibling, which is also the shim's child. */
+/* A PID namespace belongs to the user namespace of its creator, so a child first enters that user
+ * namespace and then creates a sibling, which is also a child of the shim. */
 static long clone_in_user_namespace(int users_fd, int ready_fd, int program_fd) {
         int pipes[2], status;
         pid_t helper;

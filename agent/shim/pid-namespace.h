@@ -2,9 +2,9 @@
 #pragma once
 
 /* The PID namespace that all containers of a pod share (shareProcessNamespace). Its first process
- * belongs to the shim and only reaps orphans. Because it is visible to the containers, it has
- * nothing of the node, neither privileges nor files nor variables, and its program (agent/pause/)
- * is not a file of the node. */
+ * belongs to the shim and only reaps orphans. Because that process is visible to the containers, it
+ * has no privileges, files or variables of the node, and its program (agent/pause/) is not a file
+ * of the node. */
 
 #include "common/error.h"
 
@@ -20,8 +20,8 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid);
 /* Binds the PID namespace of that process to <pod_dir>/pid-namespace, for the runtime. */
 int pid_namespace_bind(const char *pod_dir, pid_t pid, Error *reterr);
 
-/* Binds the namespace of a descriptor to <bundle>/pid-namespace, likewise: that of the target of an
- * ephemeral container. */
+/* Likewise, binds the namespace of a descriptor, that of the target of an ephemeral container, to
+ * <bundle>/pid-namespace. */
 int pid_namespace_bind_fd(const char *bundle, int fd, Error *reterr);
 
 /* Kills the first process, and with it everything in the namespace. 0 means no process. */

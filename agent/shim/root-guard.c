@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime waits in the meantime. This process is not in the container's PID namespace, so no
- * process there may trace it; and no other mount namespace has these mounts, so nobody can replace
+/* The runtime waits while this runs. This process is not in the container's PID namespace, so no
+ * process there can trace it. No other mount namespace has these mounts, so nobody can replace
  * anything that is examined here except the files of volumes. */
 
 #include "agent/shim/root-guard.h"
@@ -23,7 +23,7 @@
 typedef struct RootGuard {
         HookState hook;
         dev_t node_devices; /* the file system at the node's /dev */
-        int root_fd;        /* in the container's mount namespace, like all that follow */
+        int root_fd;        /* in the container's mount namespace, like all following members */
         int proc_fd;
         int masks_fd;
 } RootGuard;
@@ -42,7 +42,8 @@ static bool is_own_user_namespace(int fd) {
                own.st_ino == other.st_ino;
 }
 
-/* As the container's root user, if it has a user namespace: created files then belong to it. */
+/* Acts as the container's root user, if the container has a user namespace, so that created files
+ * belong to that user. */
 static int enter_container(const RootGuard *guard) {
         cleanup_close int users_fd = hook_state_open_namespace(&guard->hook, "user");
         cleanup_close int mounts_fd = hook_state_open_namespace(&guard->hook, "mnt");
@@ -65,8 +66,8 @@ static bool is_on(int fd, long type) {
         return fstatfs(fd, &fs) == 0 && (long) fs.f_type == type;
 }
 
-/* In procfs, even while something is mounted over it. A link on the way belongs to a volume, and
- * its target has a separate path. -ENOENT: the kernel has no such file. */
+/* Opens the path in procfs, even if something is mounted over it. A link in the path belongs to a
+ * volume, and its target has a separate entry. -ENOENT: the kernel has no such file. */
 static int open_kernel_path(const RootGuard *guard, const char *path) {
         static const char proc[] = "/proc/";
         bool is_proc = strncmp(path, proc, strlen(proc)) == 0;
@@ -178,8 +179,9 @@ static int protect_kernel_paths(RootGuard *guard, Error *reterr) {
 /* ---- mounts over processes ---- */
 
 /* The runtime writes to /proc/self of the container, for example the label that its process gets. A
- * mount there would redirect these writes to other files of the kernel. None is configured; the
- * runtime makes one if a link of a volume is exchanged after it has compared the path. */
+ * mount there would redirect these writes to other files of the kernel. No such mount is
+ * configured, but the runtime makes one if a link in a volume is replaced after the runtime has
+ * checked the path. */
 static int check_processes(const RootGuard *guard, Error *reterr) {
         cleanup_free char *proc = path_join(guard->hook.rootfs, "proc/");
         cleanup_mountinfo MountInfo info = { 0 };

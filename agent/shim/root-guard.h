@@ -9,12 +9,12 @@
 /* For a createRuntime hook of the OCI runtime, whose state is in 'state_fd'. Enters the mount
  * namespace of the container, in which everything is looked up by descriptor below its root:
  *
- * - refuses mounts over processes in /proc, to which links of a volume have led;
+ * - refuses mounts over processes in /proc, to which links in a volume have led;
  * - mounts over mainstay.maskedPaths, which the runtime does not interpret: runc would mount the
  * container's /dev/null there, which may be a link in a volume, or missing;
  * - makes linux.readonlyPaths read-only, before the runtime mounts a terminal;
- * - creates the working directory, and refuses one that a link leads into /proc, whose links lead
- *   out of the container;
+ * - creates the working directory, and refuses it if a link leads it into /proc, whose links lead
+ * out of the container;
  * - refuses a terminal if a volume covers the runtime's /dev, because runc opens and mounts it by
  *   name.
  *

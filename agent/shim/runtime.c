@@ -26,7 +26,7 @@ enum {
         SENTENCE_MAX = 4 * 1024,
 };
 
-/* Arguments are written into; they are never parsed by a shell. */
+/* execv(3) takes arguments that are not const; no shell ever parses them. */
 #define WORD(text) ((char *) (uintptr_t) (text))
 
 /* A directory without the program, or with one that may not be executed, is skipped. */
@@ -82,10 +82,10 @@ static int open_private_null_device(void) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A container's input is a null device, as in Kubernetes: scripts check whether it is a pipe. runc
- * replaces this device by the container's own, but not if a volume is mounted at /dev; so it must
- * not be the node's. If the shim may not use devices, a pipe without a writer has the same
- * effect. */
+/* As in Kubernetes, the input of a container is a null device, because scripts check whether it is
+ * a pipe. runc replaces this device by the container's own, except if a volume is mounted at /dev,
+ * so it must not be the node's. If the shim may not use devices, a pipe without a writer has the
+ * same effect. */
 static int set_null_input(void) {
         cleanup_close int fd = open_private_null_device();
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Calls of the OCI runtime (runc, crun). They block or replace the process: for tasks only. */
+/* Calls of the OCI runtime (runc, crun). They block or replace the process, so they are for tasks
+ * only. */
 
 #include "common/error.h"
 
@@ -16,7 +17,7 @@ typedef struct Runtime {
         bool has_systemd_cgroup; /* systemd creates the cgroups of new containers */
 } Runtime;
 
-/* The exit status of runtime_exec_run() if the program does not exist; no other failure has it. */
+/* The exit status of runtime_exec_run() if the program does not exist, and only then. */
 enum {
         RUNTIME_MISSING = -ENOEXEC,
 };
@@ -57,7 +58,7 @@ int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *rete
 /* The PID in a pid file of the runtime. 0 or -errno. */
 int runtime_read_pid(const char *file, pid_t *ret);
 
-/* Also removes the one that a killed runc has left: it writes ".<name>", which it renames. */
+/* Also removes the file that a killed runc has left: runc writes ".<name>" and renames it. */
 void runtime_remove_pid_file(const char *file);
 
 /* "delete --force", if the runtime knows the container. 0, or -errno and the reason. */
@@ -67,8 +68,8 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
 char *runtime_log_last_error(const char *bundle);
 char *runtime_log_last_error_at(const char *path);
 
-/* Describes how a call of the runtime ended that failed without a message. The caller frees the
- * text; NULL: out of memory. */
+/* Describes the end of a runtime call that failed without a message. The caller frees the text;
+ * NULL: out of memory. */
 char *runtime_describe_end(const char *program, const char *verb, int status);
 
 /* Records in <bundle>/runtime.log that the program cannot be run, in the format of the runtime's

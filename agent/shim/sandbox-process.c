@@ -63,8 +63,8 @@ static void enter_cgroup(const char *path) {
 
         if (r >= 0)
                 r = cgroup_enter(path, &error);
-        /* The shim and the runtime have Secret values. Version 1 limits memory and swap
-         * together. */
+        /* The shim and the runtime have values of Secrets in memory, so they get no swap. Cgroup v1
+         * limits memory and swap together. */
         if (r >= 0 && cgroup_version() == 2)
                 (void) cgroup_write(path, "memory", "memory.swap.max", "0", NULL);
         if (r < 0)
@@ -96,7 +96,7 @@ static int raise_loopback(void) {
         return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
 
-/* May fail if the agent does not have the privilege. */
+/* This may fail if the agent does not have the privilege. */
 static int enter_pod_user_namespace(const ShimOptions *options, int *namespaces, int *ret_fd,
                                     Error *reterr) {
         cleanup_free char *pod_dir = NULL;
@@ -123,7 +123,7 @@ int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host
         reset_inheritance();
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
                 return error_setf(reterr, errno, "cannot become a subreaper: %s", strerror(errno));
-        /* May be refused if the agent does not have the privilege. */
+        /* This may be refused if the agent does not have the privilege. */
         (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "-998");
         if (options->cgroup)
                 enter_cgroup(options->cgroup);

@@ -25,7 +25,7 @@ typedef struct ShimOptions {
 typedef struct HostNamespaces {
         int network_fd;
         int uts_fd;
-        int users_fd; /* the pod's own one, not the node's */
+        int users_fd; /* the pod's own namespace, not the node's */
 } HostNamespaces;
 
 #define HOST_NAMESPACES_NULL ((HostNamespaces){ -EBADF, -EBADF, -EBADF })
@@ -36,6 +36,6 @@ int sandbox_process_take_socket(void);
 
 /* Sets session, signals, priorities, cgroup and namespaces (hostNetwork, hostIPC, hostUsers), and
  * brings up the loopback interface of its own network namespace. 'ret_host' receives descriptors of
- * the node's namespaces that were left. 0; or -errno if a namespace fails, without which it is not
- * a sandbox; other failures are only logged. */
+ * the node's namespaces that were left. 0; or -errno if a namespace cannot be created; other
+ * failures are only logged. */
 int sandbox_process_isolate(const ShimOptions *options, HostNamespaces *ret_host, Error *reterr);

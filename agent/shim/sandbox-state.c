@@ -77,7 +77,7 @@ int shim_claim_process(Shim *shim, pid_t pid, int *ret_status) {
         return is_child(pid) ? 1 : -ECHILD;
 }
 
-/* A container may end before the runtime call that started it: until that returns, every unknown
+/* A container may end before the runtime call that started it returns; until then, every unknown
  * process may be a container. */
 void shim_add_unclaimed_exit(Shim *shim, pid_t pid, int status) {
         if (!shim->unclaimed_exits)

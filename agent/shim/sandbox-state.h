@@ -57,5 +57,5 @@ int shim_claim_process(Shim *shim, pid_t pid, int *ret_status);
  * dropped first. */
 void shim_add_unclaimed_exit(Shim *shim, pid_t pid, int status);
 
-/* Drops all of them, once no runtime call is in progress. */
+/* Drops all records, once no runtime call is in progress. */
 void shim_drop_unclaimed_exits(Shim *shim);

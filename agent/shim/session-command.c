@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime starts the command and leaves it to the shim, which is its subreaper. So the exit
- * status comes from the kernel, and the command can be killed when the client disconnects.
+/* The runtime starts the command and exits; this process is the subreaper of the command. So the
+ * exit status comes from the kernel, and the command can be killed when the client disconnects.
  *
  * The copier sends one message, the request to start the command, and closes its end. */
 
@@ -41,7 +41,7 @@ typedef struct SessionCommand {
         uint64_t deadline;
 } SessionCommand;
 
-/* It leads a separate session; processes that it started are killed with it. */
+/* The command leads a separate session; processes that it started are killed with it. */
 static void kill_command_group(pid_t pid) {
         (void) kill(-pid, SIGKILL);
         (void) kill(pid, SIGKILL);
@@ -65,7 +65,7 @@ static void tell_copier(const SessionCommand *c, const CopierMessage *message, c
                 (void) copier_channel_send(c->link.fd, message, strna(text), strlen(strna(text)));
 }
 
-/* 'reason': why it failed, or NULL. */
+/* 'reason': why the session failed, or NULL. */
 static void end_command(SessionCommand *c, int status, const char *reason) {
         CopierMessage message = COPIER_MESSAGE(SESSION_ENDED, 0);
 

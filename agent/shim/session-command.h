@@ -3,7 +3,7 @@
 
 /* The command of a session (kubectl exec): the process that starts the runtime, waits for the
  * command and kills it. It has the shim's privileges, so an unprivileged child copies the output of
- * the command and the input of the client (session-run.h). For a task. */
+ * the command and the input of the client (session-run.h). To be called in a task. */
 
 #include "agent/shim/session-runtime.h"
 

@@ -23,8 +23,8 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-/* How long to wait for output from the command's children after it has ended, for a client that
- * does not read, and for one that does not close the connection. */
+/* Time limits for output from the command's children after it has ended, for a client that does not
+ * read, and for a client that does not close the connection. */
 #define DRAIN_USEC        (500 * USEC_PER_MSEC)
 #define CLIENT_STALL_USEC (10 * USEC_PER_SEC)
 #define CLIENT_CLOSE_USEC (2 * USEC_PER_SEC)
@@ -87,7 +87,7 @@ static void watch_session_socket(ExecSession *s) {
         s->socket_events = events;
 }
 
-/* Data has moved since the command ended: more output may follow. */
+/* Data has been copied since the command ended, so more output may follow. */
 static void extend_session_deadline(ExecSession *s) {
         size_t queued = channels_queued(s->channels);
         uint64_t patience = DRAIN_USEC;
@@ -184,7 +184,7 @@ static void write_session_input(ExecSession *s) {
         watch_session_input(s, false);
         s->pending.length = s->n_taken = 0;
         channels_hold(s->channels, false);
-        /* A character ends a terminal's input, not a closed descriptor. */
+        /* The input of a terminal ends with a control character, not by closing a descriptor. */
         if (s->is_input_over && !s->spec->has_terminal)
                 close_session_input(s);
 }
@@ -199,7 +199,7 @@ static void on_session_input_writable(EpollSource *source, uint32_t events) {
         watch_session_socket(s);
 }
 
-/* Kept until the command accepts it; only then is more read from the client. */
+/* The data is kept until the command accepts it; only then is more read from the client. */
 static void queue_session_input(ExecSession *s, const char *data, size_t length) {
         bool has_place = s->input.fd >= 0 || s->is_starting; /* or will exist */
 
@@ -276,8 +276,9 @@ static void close_session_output(ExecSessionOutput *outlet) {
         outlet->source.fd = close_fd(outlet->source.fd);
 }
 
-/* Not in the loop while its data cannot be sent, because its end would be reported continuously.
- * Until the command runs, the runtime writes here, and its messages are also in its own log. */
+/* The source is not in the loop while its data cannot be sent, because its end would be reported
+ * continuously. Until the command runs, the runtime writes here; its messages are also in its own
+ * log. */
 static void watch_session_output(ExecSessionOutput *outlet, bool is_watched) {
         ExecSession *s = outlet->session;
 
@@ -366,7 +367,7 @@ static void on_command_runs(ExecSession *s) {
         watch_session_output(&s->error, true);
 }
 
-/* 'reason': why it has not started, or NULL. */
+/* 'reason': why the command has not started, or NULL. */
 static void on_command_ended(ExecSession *s, int status, const char *reason) {
         s->is_starting = false;
         s->has_ended = true;
@@ -468,7 +469,7 @@ static void start_session_command(ExecSession *s) {
         }
 }
 
-/* If the CPU was busy, the time may be over before the data that has arrived is read. */
+/* If the CPU was busy, the time limit may be reached before data that has arrived is read. */
 static bool has_unread_output(const ExecSession *s) {
         struct pollfd fds[] = {
                 { .fd = s->output.is_watched ? s->output.source.fd : -1, .events = POLLIN },

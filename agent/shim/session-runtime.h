@@ -27,8 +27,8 @@ typedef struct SessionSpec {
         AttachmentStreams streams;
 } SessionSpec;
 
-/* Starts it with these descriptors as its first three (-EBADF: /dev/null), or with a terminal whose
- * master side is sent to the socket 'terminal'. Errors of the runtime are in
+/* Starts the command with these as its first three descriptors (-EBADF: /dev/null), or with a
+ * terminal whose master side is sent to the socket 'terminal'. Errors of the runtime are in
  * <directory>/runtime.log, the PID of the command in <directory>/pid. 0 or -errno. */
 int session_start_runtime(const SessionSpec *spec, const char *terminal, const int fds[3],
                           pid_t *ret_pid);

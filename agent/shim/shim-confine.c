@@ -96,7 +96,7 @@ int confine_streams(pid_t parent) {
         r = drop_copier_privileges();
         if (r < 0)
                 return r;
-        /* Changing the IDs has reset both. */
+        /* Changing the IDs has reset both attributes. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 return -errno;
         privileges_hide_memory();

@@ -15,7 +15,7 @@
 typedef struct ExecSessionTask {
         Shim *shim;
         SessionSpec spec;
-        unsigned attachment; /* its number; 0: the session runs a command */
+        unsigned attachment; /* number of the attachment; 0: the session runs a command */
 } ExecSessionTask;
 
 static ExecSessionTask *exec_session_task_free(ExecSessionTask *session) {
@@ -174,8 +174,8 @@ void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume
         r = socket_fd < 0 ? socket_fd : attach_session(session, &attach);
         if (r >= 0)
                 r = task_start(&shim->tasks, &spec);
-        /* The shim still owns it, even if the task has a copy: the connection must end with the
-         * task. */
+        /* The shim still owns the socket, even if the task has a copy, because the connection must
+         * end with the task. */
         session->spec.socket_fd = -EBADF;
         if (r < 0) {
                 attachment_streams_close(&session->spec.streams);

@@ -14,7 +14,7 @@ enum {
         SESSIONS_MAX = 32, /* per pod */
 };
 
-/* Starts the session of the request on the socket, which it owns from now on. Errors are reported
- * through the socket. */
+/* Starts the session of the request on the socket, and takes ownership of the socket. Errors are
+ * reported through the socket. */
 /* The request is SHIM_REQUEST_SESSION or SHIM_REQUEST_ATTACH. */
 void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume);

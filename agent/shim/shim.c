@@ -50,8 +50,8 @@ static void report_descriptors(Shim *shim, const Attempt *attempt) {
                                             .open_files_max = usage.open_files_max });
 }
 
-/* An event for each running container, and one without an ID that ends the list. Not in a task,
- * because the number of examined descriptors is limited (common/process-usage.h). */
+/* Sends an event for each running container, and one without an ID that ends the list. This needs
+ * no task, because the number of examined descriptors is limited (common/process-usage.h). */
 static void containers_report_usage(Shim *shim) {
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_RUNNING)
@@ -94,8 +94,8 @@ static int sandbox_setup_main(void *userdata, Error *reterr) {
         r = mounts_apply(job->fstab, job->shim->pod_dir, job->shim->host.network_fd, reterr);
         if (r < 0)
                 return r;
-        /* Never changes the node's: a pod without a separate UTS namespace has the node's host
-         * name. */
+        /* Never changes the node's host name: a pod without a separate UTS namespace uses that one.
+         */
         if (job->hostname && job->shim->host.uts_fd >= 0 &&
             sethostname(job->hostname, strlen(job->hostname)) < 0)
                 return error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
@@ -264,7 +264,7 @@ static void reap_shim_children(Shim *shim) {
                         continue;
                 attempt = attempt_find_pid(&shim->attempts, pid);
                 if (pid == shim->pause_pid) {
-                        /* Without it, no container can start in its namespace. */
+                        /* Without this process, no container can start in the PID namespace. */
                         shim->pause_pid = 0;
                         start_teardown(shim);
                 } else if (attempt)
@@ -371,7 +371,8 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
                                                 .pid = getpid() });
         if (r < 0)
                 return r;
-        /* Before any of the pod's data is in the shim's memory, which the copier inherits. */
+        /* The copier is forked before any data of the pod is in the shim's memory, because it
+         * inherits that memory. */
         return copier_init(&shim->copier, shim->epoll_fd, &copier_operations);
 }
 
@@ -423,7 +424,7 @@ static int run_shim_loop(Shim *shim) {
         return 0;
 }
 
-/* No agent must connect to a socket without a shim. */
+/* No agent may connect to a socket without a shim. */
 static void remove_shim_socket(const Shim *shim) {
         cleanup_free char *path = path_join(shim->pod_dir, "shim.sock");
 

@@ -68,7 +68,7 @@ static void read_link_beneath(int root_fd, BadComponent *bad) {
         utf8_sanitize(bad->target);
 }
 
-/* Finds the first component that cannot be opened. Any failure here only makes the message less
+/* Finds the first component that cannot be opened. A failure here only makes the message less
  * detailed. */
 static void find_bad_component(int root_fd, const char *path, BadComponent *ret) {
         size_t length = 0;

@@ -10,6 +10,6 @@
 
 /* Opens (O_PATH) 'path', which starts with 'root', and follows only links that stay below 'root':
  * the keys of a ConfigMap are links within their volume. Missing directories are created with the
- * mode of the root, like in the kubelet for subPath; no links are followed while they are created.
+ * mode of the root, as in the kubelet for subPath; no links are followed while they are created.
  * A descriptor or -errno. */
 int subpath_open(const char *path, const char *root, Error *reterr);

@@ -10,8 +10,8 @@ enum {
         FILE_BYTES_MAX = 1024 * 1024,
 };
 
-/* "net.ipv4.tcp_syncookies" and "net/ipv4/tcp_syncookies" are the same: the first separator
- * decides. NULL: out of memory. */
+/* "net.ipv4.tcp_syncookies" and "net/ipv4/tcp_syncookies" are the same name; the first separator
+ * determines the form. NULL: out of memory. */
 static char *name_to_path(const char *name) {
         bool swap = name[strcspn(name, "./")] == '.';
         char *path = strdup(name);

@@ -98,7 +98,8 @@ int task_start(TaskList *tasks, const TaskSpec *spec) {
         if (task->pid == 0)
                 run_task_child(spec, pipes[1], shim);
 
-        (void) setpgid(task->pid, task->pid); /* on both sides, whichever runs first */
+        (void) setpgid(task->pid, task->pid); /* done in both processes, because either may run
+                                               * first */
         close_fd(pipes[1]);
         task->report_fd = pipes[0];
         task->deadline = spec->deadline;
@@ -148,8 +149,8 @@ void tasks_expire(TaskList *tasks, uint64_t now_awake) {
         for (Task *task = tasks->first; task; task = task->next)
                 if (!task->timed_out && task->deadline <= now_awake) {
                         task->timed_out = true;
-                        /* Also the process group, because a runtime has children. The task is not
-                         * reaped yet, so both IDs are valid. */
+                        /* Also kills the process group, because a runtime has children. The task
+                         * has not been reaped yet, so both IDs are valid. */
                         (void) kill(-task->pid, SIGKILL);
                         (void) kill(task->pid, SIGKILL);
                 }

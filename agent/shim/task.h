@@ -3,7 +3,7 @@
 
 /* A task: a process forked from the shim for work that may take long: mounting, calling the
  * runtime, removing trees. It shares the shim's mount namespace, so its mounts stay. It dies with
- * the shim, unless its specification sets otherwise. */
+ * the shim, unless its specification says otherwise. */
 
 #include "common/error.h"
 
@@ -19,8 +19,8 @@ typedef struct TaskResult {
         const char *message; /* the function's error message, "" without one */
 } TaskResult;
 
-/* The work. Runs in the child with default signals, in a separate process group. Its result is
- * reported, unless it has executed a program. */
+/* The work, which runs in the child with default signals, in a separate process group. Its result
+ * is reported, unless it has executed a program. */
 typedef int (*task_main_t)(void *userdata, Error *reterr);
 
 /* Called from task_reap(). The task is freed by then. */
@@ -55,5 +55,5 @@ void tasks_expire(TaskList *tasks, uint64_t now_awake);
 /* Whether everything succeeded. */
 bool task_succeeded(const TaskResult *result);
 
-/* The reason of a failure, valid as long as the result exists. */
+/* The reason for a failure, valid as long as the result exists. */
 const char *task_explanation(const TaskResult *result);

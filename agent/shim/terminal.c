@@ -35,7 +35,8 @@ static int listen_for_terminal(const char *path, Error *reterr) {
         return TAKE_FD(fd);
 }
 
-/* The terminal's name comes with it, but is not needed. -EAGAIN: it has not been sent yet. */
+/* The name of the terminal is sent as well, but is not needed. -EAGAIN: the terminal has not been
+ * sent yet. */
 static int receive_master(int peer_fd) {
         union {
                 struct cmsghdr header;

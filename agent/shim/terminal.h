@@ -16,7 +16,7 @@ typedef void (*terminal_master_t)(int master_fd, void *userdata);
 int terminal_new(int epoll_fd, const char *path, terminal_master_t on_master, void *userdata,
                  Terminal **ret, Error *reterr);
 
-/* Takes the master side if it has been sent. The loop does this itself; only call it if the
+/* Takes the master side if it has been sent. The loop does this itself, so call it only if the
  * descriptor must have been sent since the last turn of the loop. Never waits. */
 void terminal_receive_master(Terminal *terminal);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces belong to their creator's user namespace. So a child creates them, and the shim enters
- * them while the child is alive. */
+/* Namespaces belong to the user namespace of their creator, so a child creates them, and the shim
+ * enters them while the child is alive. */
 
 #include "agent/shim/user-namespace.h"
 
@@ -45,7 +45,7 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id) {
 static int become_root(void) {
         if (privileges_set_ids(0, 0) < 0)
                 return -1;
-        /* Changing the IDs has reset it. */
+        /* Changing the IDs has reset this attribute. */
         return prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 

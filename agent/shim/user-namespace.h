@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The user namespace of a pod (hostUsers: false). The shim itself stays in the node's; the pod's
- * user namespace owns its network, IPC and UTS namespaces, so that root in the pod has root's
- * privileges in them. */
+/* The user namespace of a pod (hostUsers: false). The shim itself stays in the node's user
+ * namespace; that of the pod owns the pod's network, IPC and UTS namespaces, so that root in the
+ * pod has root's privileges in them. */
 
 #include "common/error.h"
 
@@ -15,6 +15,6 @@ int user_namespace_read(const char *pod_dir, unsigned *ret_first_id);
  * CLONE_NEWUTS) that belong to it. '*ret_fd' keeps it open. 0 or -errno. */
 int user_namespace_enter(unsigned first_id, int namespaces, int *ret_fd, Error *reterr);
 
-/* Binds it to the path where runtimes expect it: <pod-dir>/user-namespace. To be called in a task.
- * 0 or -errno. */
+/* Binds the user namespace to the path at which runtimes expect it: <pod-dir>/user-namespace. To be
+ * called in a task. 0 or -errno. */
 int user_namespace_bind(const char *pod_dir, int fd, Error *reterr);
