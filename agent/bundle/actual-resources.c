@@ -85,8 +85,8 @@ static int set_actual_quantity(Quantity *quantity, int64_t amount, const char *u
         return 0;
 }
 
-/* Converts 'shares' back to the request, rounded to a number of milli-CPUs that a manifest would
- * contain. */
+/* Converts 'shares' back to the request, rounded to a number of milli-CPUs that a manifest is
+ * likely to contain. */
 static int64_t shares_to_milli_cpu(int64_t shares) {
         return (shares * 1000 + 1023) / 1024;
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 /* The volumes that an image declares (VOLUME in a Dockerfile): a separate directory for each
- * attempt of a container, with a copy of the image's content at that path. They are below its state
- * directory, so that they count as its storage and are removed with it. Only computes. */
+ * attempt of a container, with a copy of the image's content at that path. The directories are
+ * below the attempt's state directory, so that they count as its storage and are removed with it.
+ * Only computes. */
 
 #include "agent/bundle/runtime-spec-input.h"
 

@@ -21,7 +21,7 @@
 
 enum {
         DIR_NAME_SIZE = 128,
-        HASH_DIGITS = 16, /* of the hash in a directory's name */
+        HASH_DIGITS = 16, /* length of the hash in a directory's name */
         DIRECTORY_MODE = 0755,
 };
 
@@ -242,8 +242,8 @@ static int make_user_visible_links(int dir_fd, const VolumePayload *payload) {
         return 0;
 }
 
-/* Created by this writer: an older set, or a link to a file that no longer exists. A directory that
- * was created for a subPath mount stays, and so does a mount point. */
+/* Created by this writer: an older set, or a link to a file that no longer exists. Directories that
+ * were created for subPath mounts stay, and so do mount points. */
 static bool is_stale_volume_entry(int dir_fd, const VolumePayload *payload, const char *name,
                                   const char *set) {
         char target[sizeof(data_dir_name)];
@@ -281,7 +281,7 @@ int atomic_writer_write(int dir_fd, VolumePayload *payload, bool rewrite) {
         r = hash_volume_payload(payload, hash);
         if (r < 0)
                 return r;
-        /* The links are checked as well: an agent may have died before it created them. */
+        /* The links are checked as well, because an agent may have died before it created them. */
         if (!rewrite && is_data_dir_current(dir_fd, hash))
                 return make_user_visible_links(dir_fd, payload);
         format_timestamped_dir_name(set, hash);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The files of a volume that the agent writes, and their atomic exchange while containers read
- * them: all at once, like in the kubelet.
+ * them: all at once, as in the kubelet.
  *
  *     ..2026_11_20_14_18_27.004711-<hash>/     the files, as they are now
  *     ..data -> ..2026_11_20_14_18_27.004711-<hash>
@@ -35,7 +35,7 @@ int volume_payload_add(VolumePayload *payload, const char *path, const void *byt
                        mode_t mode);
 void volume_payload_done(VolumePayload *payload);
 
-/* Makes the directory contain exactly these files. 'rewrite': existing content is not trusted to
- * match the hash in its name, for example after a power failure. 1 if files were written, 0 if they
- * were up to date, or -errno. */
+/* Makes the directory contain exactly these files. 'rewrite': do not assume that existing content
+ * matches the hash in its name, for example after a power failure. 1 if files were written, 0 if
+ * they were up to date, or -errno. */
 int atomic_writer_write(int dir_fd, VolumePayload *payload, bool rewrite);

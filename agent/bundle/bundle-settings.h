@@ -16,15 +16,15 @@
 #include "agent/model/volume-expansion.h"
 #include "common/error.h"
 
-/* The pod contradicts its image or the objects that it refers to: the kubelet's
+/* The pod contradicts its image or the objects to which it refers; reported as the kubelet's
  * CreateContainerConfigError. */
 #define BUNDLE_CONFIG_ERROR EBADR
 
-/* An object to which the pod refers has not been received from the API server yet: like
+/* An object to which the pod refers has not been received from the API server yet; like
  * BUNDLE_CONFIG_ERROR, but not reported as a failure in an event. */
 #define BUNDLE_AWAITED EINPROGRESS
 
-/* A CDI device is unknown or absent: CreateContainerError, which is retried at once when
+/* A CDI device is unknown or absent; reported as CreateContainerError, and retried at once when
  * specifications change. */
 #define BUNDLE_DEVICE_MISSING ENODEV
 
@@ -96,9 +96,9 @@ typedef struct BundleConfig {
                                              * none */
         int (*check_selinux_label)(const char *label); /* -EINVAL: the label is not in the policy;
                                                         * may be NULL */
-        bool has_old_shim; /* in the copy for one pod: its shim is from before an upgrade, and
-                              neither creates mount points in volumes nor copies content of
-                              images */
+        bool has_old_shim; /* in the copy for one pod: its shim was started before an upgrade, and
+                            * neither creates mount points in volumes nor copies content of images
+                            */
         bool has_journal;  /* container logs go to the journal, unless the pod's annotation
                             * overrides it
                             */

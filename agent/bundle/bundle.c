@@ -91,8 +91,8 @@ static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const 
 
         if (!path)
                 return -ENOMEM;
-        /* Recorded for a later agent that has no other data about the pod, so that it can remove
-         * the cgroup. */
+        /* The path is recorded so that a later agent that has no other data about the pod can
+         * remove the cgroup. */
         r = write_bundle_file(run_dir, "cgroup", path, 0600, reterr);
         if (r < 0)
                 return r;
@@ -406,7 +406,7 @@ void bundle_done(Bundle *bundle) {
         *bundle = (Bundle){ 0 };
 }
 
-/* The symlink in /var/log/containers, named like in the kubelet. Log shippers parse pod and
+/* The symlink in /var/log/containers, named as in the kubelet. Log shippers parse pod and
  * container from its name. */
 static int link_container_log(const BundleConfig *config, const Pod *pod,
                               const Container *container, const Bundle *bundle, Error *reterr) {
@@ -424,8 +424,9 @@ static int link_container_log(const BundleConfig *config, const Pod *pod,
                      : 0;
 }
 
-/* A failed creation has the same attempt number, and may have mounted the overlay. The kernel marks
- * a 'volatile' overlay and does not mount it again; nothing has been written to this one. */
+/* An earlier creation that failed has the same attempt number, and may have mounted the overlay.
+ * The kernel marks a 'volatile' overlay and refuses to mount it again, so the mark is removed;
+ * nothing has been written to this overlay. */
 static int forget_volatile_overlay(const char *work, Error *reterr) {
         cleanup_free char *mark = path_join(work, "work/incompat");
         int r = mark ? remove_tree_at(AT_FDCWD, mark) : -ENOMEM;
@@ -512,7 +513,7 @@ static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
                          : -ENOMEM;
 }
 
-/* The shim creates the volumes in it. */
+/* The shim creates the volumes in this directory. */
 static int make_anonymous_volumes_dir(const RuntimeSpecInput *input, Error *reterr) {
         cleanup_free char *directory = NULL;
 

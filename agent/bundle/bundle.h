@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pod + image -> what the shim and the OCI runtime need: directories, fstab, config.json, cgroup
- * values.
- *
- * The pure functions in the other headers of this module compute everything first; then the
- * functions here write it. Writing is idempotent: if an agent dies in between, the next one writes
- * the same again. This module does not decide when a pod or a container runs. */
+/* Turns a pod and its images into everything that the shim and the OCI runtime need: directories,
+ * fstab, config.json, cgroup values. The pure functions in the other headers of this module compute
+ * everything first, then the functions here write it. Writing is idempotent: if an agent dies in
+ * between, the next one writes the same again. This module does not decide when a pod or a
+ * container runs. */
 
 #include "agent/bundle/bundle-settings.h"
 
@@ -14,9 +13,10 @@
  * /etc/hosts only for pods in the host network; see bundle_write_hosts(). */
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
 
-/* To be called after it: creates emptyDirs and the volumes with content from objects, and writes
- * the fstab for the others. -EAGAIN with a message: an object that a volume needs has not been
- * received yet; -errno with the kubelet's message for a volume that cannot be mounted. */
+/* To be called after bundle_prepare_pod(): creates emptyDirs and the volumes with content from
+ * objects, and writes the fstab for the others. -EAGAIN with a message: an object that a volume
+ * needs has not been received yet; -errno with the kubelet's message for a volume that cannot be
+ * mounted. */
 int bundle_prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
 
 /* Writes the pod's /etc/hosts: with the pod's own addresses or, if there are none, as a copy of the

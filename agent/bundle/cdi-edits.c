@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* By the rules of CDI's own library: all edits of a file come before those of its first device; an
- * environment variable, a device node or a mount replaces one with the same name or path; missing
- * fields of a device node are taken from the node; mounts are then sorted by depth. */
+/* Follows the rules of CDI's own library: all edits of a file come before those of its first
+ * device; an environment variable, a device node or a mount replaces one with the same name or
+ * path; missing fields of a device node are taken from the node; mounts are then sorted by depth.
+ */
 
 #include "agent/bundle/cdi-edits.h"
 
@@ -40,7 +41,7 @@ int pod_check_cdi(const BundleConfig *config, const Pod *pod, Error *reterr) {
                           annotation->key);
 }
 
-/* An annotation may have come after the pod has started. */
+/* An annotation may have been added after the pod had started. */
 static int list_cdi_names(const RuntimeSpecInput *input, char ***ret, Error *reterr) {
         cleanup_strv char **names = NULL, **of_pod = NULL;
         int r = pod_check_cdi(input->config, input->pod, reterr);
@@ -126,7 +127,7 @@ static int collect_edits(const RuntimeSpecInput *input, EditsList *ret, Error *r
 
 /* ---- arrays of the document ---- */
 
-/* The member of an object, which is added if it is missing. */
+/* The member with that name of an object, which is added if it is missing. */
 static json_t *member(json_t *object, const char *key, json_t *(*make)(void) ) {
         json_t *value = json_object_get(object, key);
 
@@ -361,7 +362,7 @@ static size_t destination_depth(const json_t *mount) {
         return n;
 }
 
-/* Stable: mounts of one depth keep their order. */
+/* The sort is stable, so mounts of the same depth keep their order. */
 static void sort_mounts_by_depth(json_t *document) {
         json_t *mounts = json_object_get(document, "mounts"), *sorted = json_array();
 

@@ -8,8 +8,9 @@
 
 #include <jansson.h>
 
-/* -EPERM with a message: the pod is an API server's and names devices by annotation, and this node
- * gives none to such pods. Its users may be kept from choosing devices of the node. 0: it may. */
+/* Whether the pod may have the devices that its annotations name. 0; -EPERM with a message: the pod
+ * comes from an API server, and this node is configured not to let users of an API server choose
+ * its devices. */
 int pod_check_cdi(const BundleConfig *config, const Pod *pod, Error *reterr);
 
 /* Applies the edits of all devices that the container names, or none of them. 0;

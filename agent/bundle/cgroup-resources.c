@@ -72,8 +72,8 @@ static int64_t container_own_cpu_limit(const Container *container) {
         return container->resources.limits.cpu.milli;
 }
 
-/* A pod-level request beyond the sum of its containers' is divided among the main containers and
- * sidecars. */
+/* If a pod-level request exceeds the sum of the requests of its containers, the rest is divided
+ * among the main containers and sidecars. */
 static int64_t memory_share(const PodSpec *spec) {
         int64_t rest = pod_level_resources(spec)->requests.memory.value -
                        pod_aggregate_amount(spec, container_memory_request);

@@ -12,13 +12,12 @@
 /* CPU shares for a request: m * 1024 / 1000, between 2 and 262144. */
 uint64_t cpu_shares(int64_t milli_cpu);
 
-/* cpu.weight for the cgroup of a pod or QoS class: linear in the shares, like in the kubelet.
+/* cpu.weight for the cgroup of a pod or QoS class: linear in the shares, as in the kubelet.
  */
 uint64_t cpu_weight_of_group(uint64_t shares);
 
-/* cpu.weight for a container: follows the curve of current OCI runtimes, on which 1024 shares are
- * weight 100.
- */
+/* cpu.weight for a container: follows the curve of current OCI runtimes, which maps 1024 shares to
+ * weight 100. */
 uint64_t cpu_weight_of_container(uint64_t shares);
 
 /* CFS quota (cpuCFSQuota) in microseconds per period of 100 ms, at least 1000; 0: no limit. */
@@ -27,7 +26,7 @@ enum {
         CPU_PERIOD_USEC = 100000
 };
 
-/* oom_score_adj of a container, like in the kubelet: -997 for Guaranteed, 1000 for BestEffort, 3 to
+/* oom_score_adj of a container, as in the kubelet: -997 for Guaranteed, 1000 for BestEffort, 3 to
  * 999 for Burstable; a sidecar gets at most that of any main container. The container must belong
  * to the spec. */
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity);

@@ -117,8 +117,8 @@ static bool cgroup_exists(const char *group) {
         return file && access(file, F_OK) >= 0;
 }
 
-/* Without a record. If only the UID of a pod is known, its QoS class is determined by the cgroup
- * that exists. */
+/* Finds the cgroup without a record. If only the UID of a pod is known, the existing cgroup
+ * determines the QoS class. */
 static char *derive_cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         for (unsigned i = 0; i < N_QOS_CLASSES; i++) {
                 cleanup_free char *group = cgroup_of_new_pod(config, (QosClass) i, uid);
@@ -152,12 +152,13 @@ char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
         return derive_cgroup_of_pod(config, qos, uid);
 }
 
-/* The prefix of scopes. Daemons that find containers by their cgroups only recognize those of
- * well-known runtimes, and in a pod's slice this one: see mainstay-differences(7). */
+/* The prefix of scope names. Daemons that find containers by their cgroups recognize only the
+ * prefixes of well-known runtimes, and in the slice of a pod only this one; see
+ * mainstay-differences(7). */
 #define SCOPE_PREFIX "cri-containerd"
 
-/* A container started by an agent of version 0.2 keeps its scope: the next attempt has another
- * ID. */
+/* A container that an agent of version 0.2 has started keeps its scope; the next attempt has
+ * another ID. */
 #define FORMER_SCOPE_PREFIX "mainstay"
 
 static char *scope_in_slice(const char *slice, const char *prefix, const char *id) {

@@ -5,8 +5,8 @@
  * or systemd slices. A cgroup is a path as in common/cgroup.h; the path of a slice ends in
  * ".slice".
  *
- * A pod keeps the cgroup that it was started in, also after a change of the driver. The path is
- * recorded in <run-dir>/pods/<uid>/cgroup; every lookup goes through cgroup_of_pod(). */
+ * A pod keeps the cgroup in which it was started, even if the driver changes. The path is recorded
+ * in <run-dir>/pods/<uid>/cgroup; every lookup goes through cgroup_of_pod(). */
 
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/model/resource.h"
@@ -22,12 +22,12 @@ char *cgroup_of_qos_class(const BundleConfig *config, QosClass qos);
  * the one that exists for the UID, otherwise the one in which the pod would start. */
 char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid);
 
-/* Whether a cgroup is recorded: processes of the pod may be in it. */
+/* Whether a cgroup is recorded, in which case processes of the pod may be in it. */
 bool pod_has_cgroup_record(const BundleConfig *config, const char *uid);
 
 bool cgroup_is_slice(const char *group);
-bool cgroup_is_unit(const char *group); /* whether it is a slice, or the scope of a container in a
-                                         * slice */
+bool cgroup_is_unit(const char *group); /* Whether the cgroup is a slice, or the scope of a
+                                         * container in a slice */
 
 /* The unit name of a cgroup that belongs to a unit; points into 'group'. */
 const char *cgroup_unit_name(const char *group);

@@ -95,7 +95,7 @@ static bool has_volume_device(const Container *container, const char *name) {
         return false;
 }
 
-/* The mode in which a volume is used must match its type. */
+/* A volume must be used in the mode (Filesystem or Block) of its claim. */
 static int check_volume_use(const Pod *pod, const Volume *volume, VolumeMode mode, Error *reterr) {
         const Container *container;
         bool is_block = mode == VOLUME_MODE_BLOCK;
@@ -194,7 +194,7 @@ int find_nfs_export(const BundleConfig *config, const Pod *pod, const Volume *vo
         return 1;
 }
 
-/* Those from an API server or an old record are only checked here. */
+/* Volumes from an API server or an old record are checked only here. */
 static int check_nfs_export(const NfsExport *export, Error *reterr) {
         int r = check_nfs_server(strna(export->source->server), reterr);
 

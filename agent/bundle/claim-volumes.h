@@ -22,8 +22,8 @@ int find_persistent_volume(const BundleConfig *config, const Pod *pod, const Vol
 int find_claimed_directory(const BundleConfig *config, const Pod *pod, const Volume *volume,
                            HostPathVolumeSource *ret, Error *reterr);
 
-/* Whether the claim of a volume is bound to a local volume that the pod may write to: then fsGroup
- * is applied to the volume. */
+/* Whether the claim of a volume is bound to a local volume that the pod may write to, in which case
+ * fsGroup is applied to the volume. */
 bool is_local_volume_writable(const BundleConfig *config, const Pod *pod, const Volume *volume);
 
 /* An export of an NFS server; all members are borrowed. */

@@ -13,8 +13,8 @@
 
 /* ---- objects ---- */
 
-/* NULL: there is none. Pods of files have none, because no file and no other source contains
- * one. */
+/* The CSIDriver object; NULL: there is none. Pods of files never have one, because no source of
+ * manifests contains one. */
 static int find_driver_object(const BundleConfig *config, const ObjectMeta *from,
                               const char *driver, const CsiDriverObject **ret, Error *reterr) {
         const DataObject *object = NULL;
@@ -70,8 +70,9 @@ static void take_driver_settings(const CsiDriverObject *driver, CsiVolume *volum
         volume->is_group_left_alone = driver->fs_group_policy == FS_GROUP_POLICY_NONE;
 }
 
-/* Drivers get the same attributes for pods of files as with podInfoOnMount in a CSIDriver: most
- * drivers of ephemeral volumes need the attribute that marks the volume as ephemeral. */
+/* For pods of files, drivers get the attributes that podInfoOnMount in a CSIDriver requests,
+ * because most drivers of ephemeral volumes need the attribute that marks the volume as ephemeral.
+ */
 static int resolve_ephemeral_volume(const BundleConfig *config, const Pod *pod,
                                     const Volume *volume, CsiVolume *ret, Error *reterr) {
         const CsiVolumeSource *source = volume->csi;

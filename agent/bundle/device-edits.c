@@ -35,8 +35,8 @@ static void add_bind_mount(json_t *mounts, const char *destination, const char *
                                         "rprivate", is_read_only ? "ro" : "rw"));
 }
 
-/* A runtime cannot create device nodes in a user namespace: it binds those of the node, only at the
- * same path. */
+/* A runtime cannot create device nodes in a user namespace, so it binds those of the node, and only
+ * at the same path. */
 static bool binds_devices(const RuntimeSpecInput *input) {
         return input->users;
 }
@@ -129,7 +129,7 @@ static int add_live_devices(const DeviceEdits *edits, json_t *document) {
 /* The lists of config.json, and one device of the edits. */
 typedef struct DeviceAddition {
         json_t *devices; /* linux.devices; NULL: the device is bound */
-        json_t *user;    /* process.user, who owns a hot-plug device */
+        json_t *user;    /* process.user, which owns a hot-plug device */
         json_t *rules;   /* linux.resources.devices */
         const char *access;
 } DeviceAddition;
@@ -161,7 +161,7 @@ static void add_edited_node(const DeviceAddition *addition, json_t *device) {
         add_device_rule(addition, device);
 }
 
-/* All devices below a directory of the node, like in containerd. */
+/* All devices below a directory of the node, as in containerd. */
 static int add_device_files_below(const DeviceAddition *addition, const DeviceFile *file) {
         cleanup_json json_t *devices = node_devices(file->host_path);
         size_t prefix = strlen(file->host_path), i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices of a privileged container: all that exist on the node when the container is created.
- */
+/* The devices of a privileged container: all devices that exist on the node when the container is
+ * created. */
 
 #include "agent/bundle/resolved-security.h"
 #include "common/cleanup.h"

@@ -9,8 +9,8 @@
 
 #include <inttypes.h>
 
-/* Like Go's %q, for the content of manifests: quotes, backslashes and control characters are
- * escaped. */
+/* Escapes quotes, backslashes and control characters like Go's %q, as far as manifests can contain
+ * them. */
 static void write_quoted_value(FILE *out, const char *text) {
         static const char escaped[] = "\a\b\f\n\r\t\v\\\"", names[] = "abfnrtv\\\"";
 
@@ -53,7 +53,7 @@ static bool is_map_key(const char *text) {
         return n > 4 && strncmp(text, "['", 2) == 0 && streq(text + n - 2, "']");
 }
 
-/* Whether the path is a whole map, or "map['key']", and its value. */
+/* Whether the path names a whole map or "map['key']"; sets its value. */
 static bool find_map_value(const StringMap *map, const char *name, const char *path, char **ret) {
         const char *rest = path + strlen(name);
         cleanup_free char *key = NULL;

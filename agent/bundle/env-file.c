@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the file of a fileKeyRef. Its content may be secret: no message includes a value. */
+/* Reads the file of a fileKeyRef. Its content may be secret, so no message includes a value. */
 
 #include "agent/bundle/env-file.h"
 
@@ -102,8 +102,8 @@ static int open_pod_volume(const BundleConfig *config, const Pod *pod, const Vol
         return fd < 0 ? -errno : fd;
 }
 
-/* Opened with O_PATH first and checked to be a regular file: opening a device could have side
- * effects. */
+/* The file is first opened with O_PATH and must be a regular file, because opening a device could
+ * have side effects. */
 static int read_env_file_in_volume(int volume_fd, const char *path, char **ret) {
         cleanup_close int fd = open_beneath(volume_fd, path, O_PATH, 0);
         char again[32];

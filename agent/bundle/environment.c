@@ -21,8 +21,7 @@ typedef struct Expansion {
         char *missing;
 } Expansion;
 
-/* An unknown reference is passed on as a whole: a reference that starts inside of it is not
- * expanded. */
+/* An unknown reference is copied as a whole, so that a reference inside it is not expanded. */
 static int expand_reference(Expansion *e, const char *start, const char *end) {
         size_t length = (size_t) (end - start - 2);
         const char *value = variable_set_find(e->variables, start + 2, length);
@@ -170,7 +169,7 @@ static int extend_expanded(char ***argv, const char *field, char *const *words,
         return strv_extend(argv, expanded);
 }
 
-/* An entrypoint of one empty string is how an image resets that of its base image. */
+/* An image resets the entrypoint of its base image by setting it to one empty string. */
 static char *const *image_entrypoint(const Image *image) {
         char *const *entrypoint = image->entrypoint;
 

@@ -38,7 +38,7 @@ int too_large_environment(Error *reterr);
 int expand_variables(const char *text, const VariableSet *variables, char **ret,
                      char **ret_missing);
 
-/* The same for the words of a command. -E2BIG with the place, such as "args[3]", also if the total
- * exceeds EXEC_BYTES_MAX. */
+/* The same for the words of a command. -E2BIG, with the place, such as "args[3]", is also returned
+ * if the total exceeds EXEC_BYTES_MAX. */
 int expand_words(const char *field, char *const *words, const VariableSet *variables, char ***ret,
                  Error *reterr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares paths after the links of the image have been resolved. A container that writes to a
- * volume controls the content below it; so it matters whether a volume covers the devices of the
+/* Compares paths after the links of the image have been resolved. A container that can write to a
+ * volume controls the content below it, so it matters whether a volume covers the devices of the
  * container, and whether another mount or the working directory is below a volume. */
 
 #include "agent/bundle/guarded-root.h"

@@ -8,6 +8,6 @@
 
 #include <jansson.h>
 
-/* 'mounts' and 'directory': the mounts and the working directory of the runtime's configuration.
- * Also true if that cannot be determined. */
+/* 'mounts' and 'directory' are the mounts and the working directory in the runtime's configuration.
+ * Also true if the answer cannot be determined. */
 bool root_needs_guard(const RuntimeSpecInput *input, const json_t *mounts, const char *directory);

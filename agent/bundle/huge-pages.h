@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Huge pages (hugepages-2Mi, hugepages-1Gi): which sizes the node has, and the limits of pods and
- * containers. A size that is not requested is limited to 0, like in the kubelet. */
+/* Huge pages (hugepages-2Mi, hugepages-1Gi): the sizes that the node supports, and the limits of
+ * pods and containers. As in the kubelet, a size that is not requested is limited to 0. */
 
 #include "agent/bundle/cgroup-resources.h"
 #include "agent/model/resource.h"

@@ -28,8 +28,8 @@ char *image_volume_path(const RuntimeSpecInput *input, const Volume *volume) {
         return bundle ? text_format("%s/images/%s", bundle, volume->name) : NULL;
 }
 
-/* The layers are shared by all containers, so the label of one container can only be set on an
- * overlay, which needs at least two layers: the second one is empty. */
+/* The layers are shared by all containers, so the label of one container can be set only on an
+ * overlay. An overlay needs at least two layers, so the second one is empty. */
 static void put_labelled_layer(FILE *out, const Image *image, const char *target,
                                const char *directory, const char *users, const char *label) {
         (void) fprintf(out, "none %s.empty tmpfs mode=0755,size=4k 0 0\n", target);

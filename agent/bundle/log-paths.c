@@ -16,7 +16,7 @@ static DIR *open_container_log_dir(const BundleConfig *config, const Pod *pod,
         return directory ? opendir_no_symlinks(directory) : NULL;
 }
 
-/* The attempt of a log file: "3.log" and, if rotated files count, too, "3.log.<anything>". -1 if it
+/* The attempt of a log file: "3.log" and, if rotated files also count, "3.log.<anything>". -1 if it
  * is not the name of a log. */
 static int logged_attempt(const char *name, bool with_rotated) {
         char *end;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The log files of a pod's containers (/var/log/pods, /var/log/containers): which attempts have
- * one, and their removal. The shim writes and rotates them. */
+/* The log files of a pod's containers (/var/log/pods, /var/log/containers): finding the attempts
+ * that have one, and removing them. The shim writes and rotates them. */
 
 #include "agent/bundle/bundle-settings.h"
 
@@ -18,7 +18,7 @@ bool bundle_has_log(const BundleConfig *config, const Pod *pod, const char *cont
 void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
                                unsigned attempt);
 
-/* The journal fields for a container's log lines, each "NAME=value", named like in other container
+/* The journal fields for a container's log lines, each "NAME=value", named as in other container
  * engines; NULL if its logs are not written to the journal. The caller frees them. 0 or -ENOMEM. */
 int bundle_journal_fields(const BundleConfig *config, const Pod *pod, const Container *container,
                           const char *id, char ***ret);

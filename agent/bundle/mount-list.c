@@ -111,7 +111,7 @@ static void put_host_path_mount(FILE *out, const Volume *volume, const HostPathV
                             strna(host_path_type_names[source->type]));
 }
 
-/* Like in the kubelet: the minimum of the limits of all pods, this pod and the volume; 0: unknown.
+/* As in the kubelet: the minimum of the limits of all pods, this pod and the volume; 0: unknown.
  * The kernel does not limit a tmpfs of size 0. */
 static int64_t memory_volume_size(const BundleConfig *config, const PodSpec *spec,
                                   const Volume *volume) {
@@ -130,7 +130,8 @@ static void put_volume_size(FILE *out, int64_t size) {
                 (void) fprintf(out, ",size=%" PRId64, size);
 }
 
-/* Sticky, like a tmpfs by default and in the kubelet; never in swap space, like there. */
+/* As in the kubelet, the tmpfs has the sticky bit, which is the default for one, and is never
+ * written to swap space. */
 static void put_memory_mount(FILE *out, const BundleConfig *config, const PodSpec *spec,
                              const Volume *volume, const char *target) {
         const OptionalInt *fs_group = &spec->security_context.fs_group;
@@ -161,7 +162,7 @@ static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *v
         (void) fprintf(out, " 0 0\n");
 }
 
-/* fsGroup for files that other pods have written. */
+/* Applies fsGroup to files that other pods have written. */
 static void put_fs_group_line(FILE *out, const PodSecurityContext *context, const Volume *volume,
                               const char *path) {
         bool is_once = context->fs_group_change_policy == FS_GROUP_CHANGE_ON_ROOT_MISMATCH;
@@ -208,7 +209,7 @@ static void put_csi_mount(FILE *out, const BundleConfig *config, const Pod *pod,
         put_host_path_mount(out, volume, &source, target);
 }
 
-/* Claims have been resolved once; see check_pod_volumes(). */
+/* The claims can be resolved, because check_pod_volumes() has already done so. */
 static void put_claim_mount(FILE *out, const BundleConfig *config, const Pod *pod,
                             const Volume *volume, const char *target) {
         cleanup_with(csi_volume_done) CsiVolume csi = { 0 };
@@ -302,8 +303,8 @@ char *container_fstab(const Image *image, const char *bundle_dir, const char *st
         (void) fprintf(out, "overlay %s/rootfs overlay lowerdir=", bundle_dir);
         fstab_put_lower(out, image, layers, users);
         /* The data of an attempt is worthless after a power failure, so nothing needs to wait for
-         * the disk. Without 'volatile', fsync() in a container waits, and so does the unmount at
-         * the end of each attempt, for all dirty pages of the filesystem. */
+         * the disk. Without 'volatile', fsync() in a container, and the unmount at the end of each
+         * attempt, would wait for all dirty pages of the filesystem. */
         (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work,volatile", state_dir, state_dir);
         fstab_put_context(out, label);
         (void) fprintf(out, " 0 0\n");

@@ -12,8 +12,8 @@
  * NULL: out of memory. */
 char *pod_fstab(const BundleConfig *config, const Pod *pod);
 
-/* The container's mounts: its root filesystem, an overlay of the image's layers and a writable
- * layer, with the given label on all files, or NULL for none. NULL: out of memory. */
+/* The container's mounts: its root filesystem, which is an overlay of the image's layers and a
+ * writable layer, with the given label on all files (NULL: none). NULL: out of memory. */
 char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir,
                       const char *users, const char *label);
 
@@ -26,7 +26,7 @@ void fstab_put_whole(FILE *out, const char *root, const char *target, const char
 char *shim_mount_target(const RuntimeSpecInput *input, const char *kind, size_t number);
 
 /* Binds a path of the node to a target. 'type' is the type of the hostPath volume, "" for any: the
- * shim checks it, and creates a missing file or directory if the type says so. */
+ * shim checks the type, and creates a missing file or directory if the type requires that. */
 void fstab_put_host_path(FILE *out, const char *path, const char *target, const char *volume,
                          const char *type);
 

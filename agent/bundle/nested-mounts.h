@@ -2,9 +2,9 @@
 #pragma once
 
 /* Mounts below volumes of ConfigMaps, Secrets and fields of the pod. Such a volume is read-only for
- * its containers, so the runtime cannot create mount points in it; like in the kubelet, they are
- * created in the volume itself. The writer does not exchange them with the files, so they stay when
- * the volume is updated. Only computes. */
+ * its containers, so the runtime cannot create mount points in it. As in the kubelet, they are
+ * created in the volume beforehand. The writer does not replace them together with the files, so
+ * they stay when the volume is updated. Only computes. */
 
 #include "agent/bundle/runtime-spec-input.h"
 

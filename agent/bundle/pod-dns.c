@@ -273,7 +273,7 @@ static int use_cluster_dns(ResolvConf *conf, const BundleConfig *config, const P
 }
 
 /* Without clusterDNS, ClusterFirst means the node's configuration. In the host network,
- * ClusterFirst means the node's configuration, too, and ClusterFirstWithHostNet the cluster's. */
+ * ClusterFirst also means the node's configuration, and ClusterFirstWithHostNet the cluster's. */
 static bool wants_cluster_dns(const BundleConfig *config, const PodSpec *spec) {
         if (!config->cluster_dns || !config->cluster_dns[0])
                 return false;

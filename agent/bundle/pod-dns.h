@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A pod's host name, /etc/hosts and /etc/resolv.conf (dnsPolicy, dnsConfig, hostAliases), like in
+/* A pod's host name, /etc/hosts and /etc/resolv.conf (dnsPolicy, dnsConfig, hostAliases), as in
  * the kubelet (pkg/kubelet/network/dns, util/hostname.go, kubelet_pods.go). Pure functions: they
  * return text, freed by the caller. */
 
@@ -23,6 +23,6 @@ char *compose_hosts_file(const BundleConfig *config, const Pod *pod, const char 
                          size_t n_addresses, const char *node_hosts);
 
 /* /etc/resolv.conf according to dnsPolicy and dnsConfig; 'node_resolv_conf' is the content of the
- * node's. Limited to 3 nameservers and 32 search domains with 2048 characters; the rest is omitted.
- * NULL: out of memory. */
+ * node's file. Limited to 3 nameservers and 32 search domains with 2048 characters; the rest is
+ * omitted. NULL: out of memory. */
 char *pod_resolv_conf(const BundleConfig *config, const Pod *pod, const char *node_resolv_conf);

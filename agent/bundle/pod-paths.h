@@ -2,8 +2,8 @@
 #pragma once
 
 /* The paths of a pod's files. All are computed from the UID, the container's name and the attempt,
- * so that they are unique, and every agent finds them again. The caller frees the results; NULL:
- * out of memory. */
+ * so they are unique, and every agent finds them again. The caller frees the results; NULL: out of
+ * memory. */
 
 #include "agent/bundle/bundle-settings.h"
 

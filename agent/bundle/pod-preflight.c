@@ -16,7 +16,8 @@
 
 #include <unistd.h>
 
-/* If not all containers of a pod have a limit, nothing but the runtime would try to set them. */
+/* If some container of a pod has no limit, the pod has none either, and only the runtime would try
+ * to set the limits of the others. */
 static int check_memory_limits(const BundleConfig *config, const PodSpec *spec, Error *reterr) {
         const Container *container;
 
@@ -55,7 +56,7 @@ static int preflight_volume(const BundleConfig *config, const Pod *pod, const Vo
                      : 0;
 }
 
-/* Files of variables are written by containers of the pod itself. */
+/* Containers of the pod itself write the files with variables. */
 static bool has_variables_of_files(const Container *container) {
         for (size_t i = 0; i < container->env.n; i++)
                 if (container->env.items[i].value_from &&
@@ -64,7 +65,7 @@ static bool has_variables_of_files(const Container *container) {
         return false;
 }
 
-/* Computes the mounts of parts of volumes, and drops them. */
+/* Computes the mounts of parts of volumes only to detect errors. */
 static int preflight_sub_paths(const RuntimeSpecInput *input, Error *reterr) {
         cleanup_free char *fstab = NULL;
 
@@ -118,7 +119,8 @@ int bundle_preflight_pod(const BundleConfig *config, const Pod *pod, Image *cons
         r = preflight_volumes(config, pod, reterr);
         if (r < 0)
                 return r;
-        of_pod.pod_ips[0] = "0.0.0.0"; /* some address; the real one is not known yet */
+        of_pod.pod_ips[0] = "0.0.0.0"; /* a placeholder, because the real address is not known yet
+                                        */
         for (size_t i = 0; (container = pod_nth_container(&pod->spec, i)); i++) {
                 r = preflight_container(&of_pod, pod, container, images[i], reterr);
                 if (r < 0)

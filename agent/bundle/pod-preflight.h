@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The preflight of a successor: whether a pod could start, as far as this can be checked without
+/* The preflight of a successor checks whether a pod could start, as far as that is possible without
  * starting it. Computes everything that would be written, but writes nothing. */
 
 #include "agent/bundle/bundle-settings.h"

@@ -11,8 +11,8 @@
 
 static const char user_ids_link[] = "user-ids";
 
-/* The ID is stored as the target of a dangling symlink, which is created atomically: a power
- * failure leaves no partial value. */
+/* The ID is stored as the target of a dangling symlink, which is created atomically, so that a
+ * power failure leaves no partial value. */
 static int read_user_ids_link(int pods_fd, const char *uid, unsigned *ret) {
         cleanup_free char *path = path_join(uid, user_ids_link);
         char text[32];
@@ -139,7 +139,7 @@ static int make_directory_traversable(const char *path, Error *reterr) {
                           strerror(errno));
 }
 
-/* Permissions above the run directory are not the agent's to change. */
+/* The agent does not change permissions above the run directory. */
 static int check_directories_traversable(const char *path, Error *reterr) {
         struct stat st;
 

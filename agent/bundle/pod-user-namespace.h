@@ -29,7 +29,7 @@ char *userns_path(const BundleConfig *config, const char *uid);
 
 /* Makes the directories that lead to a bundle, and 'bundle_dir' itself, traversable for the pod's
  * root user, which is unprivileged on the node. 0; -EACCES if a directory above the run directory
- * is not traversable; another -errno. */
+ * is not traversable; or another -errno. */
 int userns_make_traversable(const BundleConfig *config, const char *bundle_dir, Error *reterr);
 
 /* linux.uidMappings and gidMappings. */

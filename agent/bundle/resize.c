@@ -2,10 +2,11 @@
 
 /* In-place resize: writes changed limits into existing cgroups.
  *
- * In cgroup v1 the quota of a cgroup may not exceed its parent's, so a limit that grows is written
- * to the pod first, and one that shrinks to the pod last: the pod is written before and after its
- * containers, and only the second result is reported. The same applies to the two memory limits of
- * cgroup v1: the limit with swap must not be below the one without.
+ * In cgroup v1 the quota of a cgroup may not exceed its parent's, so a limit that grows must be
+ * written to the pod first, and one that shrinks must be written to the pod last. Therefore the pod
+ * is written before and after its containers, and only the second result is reported. The same
+ * applies to the two memory limits of cgroup v1: the limit with swap must not be below the one
+ * without.
  *
  * The memory limit of the pod shrinks last, and only if all containers have their new limits: if it
  * were below the sum of theirs, the kernel could kill a container that is within its own limit. */
@@ -86,7 +87,7 @@ static int check_memory_in_use(const char *group, const char *what, const Cgroup
         return 0;
 }
 
-/* In the order of limits: "max" and "-1" are above all numbers. */
+/* Compares limits; "max" and "-1" are greater than all numbers. */
 static uint64_t parse_memory_limit(const char *text) {
         return text[0] == 'm' || text[0] == '-' ? UINT64_MAX : strtoull(text, NULL, 10);
 }

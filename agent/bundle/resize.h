@@ -19,7 +19,7 @@ size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, i
 char *cgroup_read_value(const char *group, const char *controller, const char *file);
 
 /* Writes the values that differ. Idempotent. 0, or the first failure: -EBUSY if the usage exceeds
- * the new memory limit, which is not changed then. */
+ * the new memory limit, in which case the limit is not changed. */
 int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
                       size_t n_running, Error *reterr);
 

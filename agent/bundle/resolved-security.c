@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves the security contexts of pod and container. A container's setting overrides its pod's,
- * like in the kubelet; capabilities are combined like in container engines. By default a container
+/* Resolves the security contexts of pod and container. As in the kubelet, a container's setting
+ * overrides its pod's; capabilities are combined as in container engines. By default a container
  * gets the fourteen customary capabilities and the RuntimeDefault seccomp profile. */
 
 #include "agent/bundle/resolved-security.h"
@@ -137,7 +137,8 @@ static int find_user_in_image(const RuntimeSpecInput *input, const OptionalInt *
         return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
 }
 
-/* runAsUser, runAsGroup, else the image's USER, which a pod that sets the user does not need. */
+/* runAsUser and runAsGroup, otherwise the image's USER, which a pod that sets the user does not
+ * need. */
 static int resolve_user(const RuntimeSpecInput *input, const OptionalInt *user,
                         const OptionalInt *group, ImageUser *ret, Error *reterr) {
         const PodSecurityContext *of_pod = &input->pod->spec.security_context;
@@ -165,7 +166,7 @@ static int resolve_user(const RuntimeSpecInput *input, const OptionalInt *user,
         return 0;
 }
 
-/* runAsUser, runAsGroup, runAsNonRoot, else the image's USER. */
+/* runAsUser, runAsGroup and runAsNonRoot, otherwise the image's USER. */
 static int resolve_run_as_user(const RuntimeSpecInput *input, ContainerSecurity *security,
                                Error *reterr) {
         const SecurityContext *own = &input->container->security_context;
@@ -265,7 +266,7 @@ static int load_localhost_seccomp(const RuntimeSpecInput *input, const char *pat
                      : 0;
 }
 
-/* A profile of an unknown type could be of any strictness. */
+/* A profile of an unknown type could be arbitrarily strict. */
 static int refuse_unknown_profile(const char *kind, Error *reterr) {
         return error_setf(reterr, BUNDLE_CONFIG_ERROR,
                           "unknown %s profile type: this version of Mainstay knows RuntimeDefault, "
@@ -273,8 +274,8 @@ static int refuse_unknown_profile(const char *kind, Error *reterr) {
                           kind);
 }
 
-/* seccompProfile of the container, else of the pod, else RuntimeDefault, as with seccompDefault:
- * true. */
+/* seccompProfile of the container, otherwise of the pod, otherwise RuntimeDefault, as with
+ * seccompDefault: true. */
 static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *security,
                            Error *reterr) {
         const SecurityProfile *profile = input->container->security_context.seccomp_profile;
@@ -320,7 +321,7 @@ static int check_app_armor_profile(const BundleConfig *config, const char *name,
         return 0;
 }
 
-/* appArmorProfile of the container, else of the pod, else RuntimeDefault. */
+/* appArmorProfile of the container, otherwise of the pod, otherwise RuntimeDefault. */
 static int resolve_app_armor(const RuntimeSpecInput *input, ContainerSecurity *security,
                              Error *reterr) {
         const SecurityProfile *profile = input->container->security_context.app_armor_profile;

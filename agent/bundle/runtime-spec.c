@@ -49,8 +49,8 @@ static const char *working_directory(const RuntimeSpecInput *input) {
         return input->image->working_dir ? input->image->working_dir : "/";
 }
 
-/* Whether the path enters /proc, as a text. A path that leaves it again with ".." counts, too:
- * behind a descriptor, ".." does not lead where the text suggests. */
+/* Whether the text of the path leads through /proc. A path that leaves it again with ".." also
+ * counts, because after a descriptor ".." does not lead where the text suggests. */
 static bool passes_proc(const char *path) {
         size_t depth = 0, length;
 
@@ -380,8 +380,8 @@ static json_t *annotations_section(const RuntimeSpecInput *input) {
         return result;
 }
 
-/* The runtime runs it outside of the container, after all mounts and after the hooks of CDI
- * devices. It masks paths instead of the runtime, because the mount points may be links in a
+/* The runtime runs this hook outside of the container, after all mounts and after the hooks of CDI
+ * devices. The hook masks paths in place of the runtime, because the mount points may be links in a
  * volume. */
 static void add_root_guard(json_t *document, const char *shim) {
         json_t *section = json_object_get(document, "linux");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The built-in RuntimeDefault seccomp profile, for nodes whose distribution does not install one.
- * It allows system calls by subject and denies the rest: EPERM for calls that containers must not
- * use, ENOSYS for calls newer than this list, so that libraries fall back to older ones. */
+ * It allows system calls, grouped by subject, and denies the rest with EPERM for calls that
+ * containers must not use, and with ENOSYS for calls newer than this list, so that libraries fall
+ * back to older calls. */
 
 #include "agent/bundle/seccomp.h"
 
@@ -184,7 +185,7 @@ static void append_conditional(json_t *rules) {
                 append_seccomp_rule(rules, "personality", allow,
                                     seccomp_argument(0, personalities[i], 0, "SCMP_CMP_EQ"),
                                     json_object(), json_object(), 0);
-        /* vsock connects to the hypervisor: reserved for the host. */
+        /* vsock connects to the hypervisor, which is reserved for the host. */
         append_seccomp_rule(rules, "socket", allow,
                             seccomp_argument(0, AF_VSOCK_NUMBER, 0, "SCMP_CMP_NE"), json_object(),
                             json_object(), 0);

@@ -42,7 +42,7 @@ enum {
 #define SCMP_ARCHITECTURE "SCMP_ARCH_RISCV64"
 #endif
 
-/* A profile from a file has one of the two, the built-in one has none. */
+/* A profile from a file has one of these two members, the built-in one has neither. */
 struct SeccompProfile {
         json_t *root;
         char *text; /* JSON without spaces, which uses a fraction of the memory */
@@ -70,7 +70,7 @@ static int profile_new(json_t *root, SeccompProfile **ret) {
         return r;
 }
 
-/* For a profile that is kept. */
+/* Compacts a profile that is kept. */
 static int compact_profile(SeccompProfile *profile) {
         profile->text = json_to_text(profile->root, JSON_COMPACT);
         if (!profile->text)
@@ -192,7 +192,7 @@ static bool is_seccomp_rule_excluded(const json_t *conditions, uint64_t capabili
         return kernel && kernel_is_at_least(kernel);
 }
 
-/* The members of a rule that the runtime specification has, too. */
+/* The members of a rule that the runtime specification also has. */
 static json_t *resolve_seccomp_rule(const json_t *rule) {
         static const char *const keys[] = { "names", "action", "args", "errnoRet" };
         json_t *result = json_object();

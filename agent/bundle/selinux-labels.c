@@ -41,7 +41,7 @@ static char *context_line_value(char *line, const char *key) {
         return length > 0 ? strndup(value, length) : NULL;
 }
 
-/* The last line with the key is used, like in libselinux. NULL: none. */
+/* The last line with the key is used, as in libselinux. NULL: none. */
 static char *find_context_value(const char *text, const char *key) {
         cleanup_free char *copy = strdup(text);
         char *rest = copy, *line, *found = NULL;
@@ -103,7 +103,7 @@ void selinux_label_defaults_done(SeLinuxLabelDefaults *defaults) {
 
 /* ---- assembling a label ---- */
 
-/* The parts of a label; the level, which may contain colons, is the rest. NULL: absent. */
+/* The parts of a label. The level, which may contain colons, is the last one. NULL: absent. */
 typedef struct SeLinuxLabelParts {
         const char *user;
         const char *role;
@@ -196,8 +196,8 @@ static int load_pod_level(const BundleConfig *config, const char *uid, char **re
         return 0;
 }
 
-/* Two categories in ascending order: a process may access files whose categories it has, and no
- * other pod has the same two. */
+/* The level has two categories in ascending order. A process may access files whose categories it
+ * has, and no other pod has the same two. */
 static void compute_level_candidate(const char *uid, unsigned attempt, char ret[LEVEL_SIZE]) {
         char text[512], hash[SHA256_HEX_SIZE];
         unsigned long number;
@@ -308,7 +308,7 @@ static int check_selinux_labels(const BundleConfig *config, const SeLinuxLabels 
         return 0;
 }
 
-/* The options that apply, or NULL. */
+/* The seLinuxOptions that apply, or NULL. */
 static const SeLinuxOptions *effective_selinux_options(const Pod *pod, const Container *container) {
         const SeLinuxOptions *of_pod = pod->spec.security_context.se_linux_options;
         const SeLinuxOptions *own = container ? container->security_context.se_linux_options : NULL;
@@ -432,7 +432,8 @@ static bool is_volume_mounted_by_any(const PodSpec *spec, const Volume *volume) 
         return false;
 }
 
-/* If two labels differ, the first one without its categories, like engines label shared files. */
+/* If two labels differ, the result is the first one without its categories, as container engines
+ * label shared files. */
 static int merge_shared_label(const BundleConfig *config, char **label, const char *other) {
         cleanup_free char *text = NULL, *policy = NULL;
         SeLinuxLabelParts parts, defaults;

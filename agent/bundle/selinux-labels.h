@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* SELinux labels of a pod's processes and files, like in the kubelet and container engines: the
+/* SELinux labels of a pod's processes and files, as in the kubelet and container engines: the
  * contexts that the policy defines for containers, with a unique pair of categories for the pod,
  * modified by seLinuxOptions. The options of a container replace those of its pod as a whole; an
  * unset level defaults to the pod's, so that its containers can share volumes. */
@@ -39,8 +39,8 @@ int selinux_container_labels(const BundleConfig *config, const Pod *pod, const C
                              SeLinuxLabels *ret, Error *reterr);
 void selinux_labels_done(SeLinuxLabels *labels);
 
-/* Whether a container of a pod that would start now could have its labels: returns what
- * selinux_container_labels() would return then. */
+/* Whether a container of a pod that started now could have its labels. Returns the result that
+ * selinux_container_labels() would return for it. */
 int selinux_check_container(const BundleConfig *config, const Pod *pod, const Container *container,
                             Error *reterr);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Relabeling is requested with each attempt: files with the right label are not changed; files with
- * another one, for example after an edit, or after the whole disk was relabelled by path, get
- * theirs. */
+/* Relabeling is requested with each attempt. Files with the right label are not changed; other
+ * files, for example after an edit or after the whole disk was relabelled by path, get the right
+ * one. */
 
 #include "agent/bundle/selinux-relabel.h"
 

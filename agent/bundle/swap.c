@@ -14,8 +14,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Checked in the agent's own cgroup: on cgroup v2 the root has no limit files. In the root itself,
- * a kernel with swap is assumed to support limits. */
+/* This is checked in the agent's own cgroup, because the root of cgroup v2 has no limit files. If
+ * the agent is in the root, a kernel with swap is assumed to support limits. */
 static bool own_cgroup_has_swap_limit(void) {
         cleanup_free char *text = NULL, *path = NULL;
         const char *group;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The swap limit of a container: 0, unless memorySwap.swapBehavior is LimitedSwap; then a share
- * proportional to its memory request. */
+/* The swap limit of a container: a share proportional to its memory request if
+ * memorySwap.swapBehavior is LimitedSwap, otherwise 0. */
 
 #include "agent/bundle/runtime-spec-input.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Environment variables in the order in which their names were first set. The pod determines their
+/* Environment variables in the order in which their names were first set. The pod determines the
  * names and their number, so they are untrusted. */
 
 #include "common/macros.h"
@@ -27,7 +27,7 @@ void variable_set_done(VariableSet *set);
 const char *variable_set_find(const VariableSet *set, const char *name, size_t length);
 
 /* Replaces the value of an existing variable in place, or appends a variable. 0, -ENOMEM, or -E2BIG
- * if the total would exceed EXEC_BYTES_MAX; the set is unchanged then. */
+ * if the total would exceed EXEC_BYTES_MAX, in which case the set is unchanged. */
 int variable_set_put(VariableSet *set, const char *name, const char *value);
 
 /* Likewise, for each "NAME=value" until the first error; NULL: none. Entries without a '=' are

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment variables of the spec (env, envFrom; valueFrom: configMapKeyRef, secretKeyRef,
  * fieldRef, resourceFieldRef, fileKeyRef), in the kubelet's order: envFrom, then env. Values may be
- * secret: no message includes one. */
+ * secret, so no message includes one. */
 
 #include "agent/bundle/downward-api.h"
 #include "agent/bundle/env-file.h"
@@ -129,7 +129,7 @@ static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, cha
 
                 return r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r;
         }
-        *ret = strdup(""); /* of a kind that only a newer API server knows: empty, like in the
+        *ret = strdup(""); /* of a kind that only a newer API server knows: empty, as in the
                             * kubelet */
         return *ret ? 0 : -ENOMEM;
 }

@@ -47,8 +47,8 @@ static const char *volume_mount_options(const Volume *volume, const VolumeMount 
                 (volume->csi && volume->csi->read_only) ||
                 (volume->persistent_volume_claim && volume->persistent_volume_claim->read_only);
 
-        /* Every supported kernel can make mounts recursively read-only (mount_setattr): the shim's
-         * own mounts need it, too. */
+        /* Every supported kernel can make mounts recursively read-only (mount_setattr), because the
+         * shim's own mounts also need this. */
         if (kind > 0 && mount->recursive_read_only > RECURSIVE_READ_ONLY_DISABLED)
                 kind = 2;
         return options[mount->mount_propagation][kind];
@@ -69,7 +69,7 @@ bool is_part_of_volume(const VolumeMount *mount) {
 }
 
 /* The shim binds a part of a volume into the bundle (subPath), or, in a user namespace, the whole
- * volume with mapped IDs. Image volumes are mapped already. */
+ * volume with mapped IDs. Image volumes are already mapped. */
 static bool is_mounted_in_bundle(const RuntimeSpecInput *input, const VolumeMount *mount,
                                  const Volume *volume) {
         return is_part_of_volume(mount) || (input->users && !volume->image);
@@ -209,7 +209,7 @@ static size_t path_depth(const char *path) {
         return n;
 }
 
-/* Stable: mounts of one depth keep their order. */
+/* The sort is stable, so mounts of the same depth keep their order. */
 static void sort_by_depth(MountList *list) {
         for (size_t i = 1; i < list->n; i++)
                 for (size_t j = i; j > 0 && path_depth(list->items[j - 1].destination) >

@@ -28,7 +28,7 @@ int check_container_mounts(const Container *container, Error *reterr);
  * manifest. Then the file of the termination message. 0 or -ENOMEM. */
 int container_mounts(const RuntimeSpecInput *input, MountList *ret);
 
-/* It has a subPath or subPathExpr. */
+/* Whether the mount has a subPath or subPathExpr. */
 bool is_part_of_volume(const VolumeMount *mount);
 
 /* linux.rootfsPropagation, for mounts with mount propagation; NULL: the runtime's default. */

@@ -81,7 +81,7 @@ static int add_downward_api_files(const VolumePayloadBuilder *builder,
                                                         builder->reterr);
                 if (r < 0)
                         return r;
-                /* Empty if only a newer API server knows the source, like in the kubelet. */
+                /* As in the kubelet, a source that only a newer API server supports is empty. */
                 r = volume_payload_add(builder->payload, file->path, strna(value),
                                        strlen(strna(value)),
                                        file_mode_or_default(builder, &file->mode));
@@ -224,7 +224,7 @@ int write_pod_object_volumes(const BundleConfig *config, const Pod *pod, bool re
                                                "MountVolume.SetUp failed for volume \"%s\" ",
                                                volume->name);
                 else if (r < 0 && r != -ENOENT)
-                        result = r; /* not because of a missing object, so a retry makes sense */
+                        result = r; /* the cause is not a missing object, so a retry makes sense */
         }
         return result;
 }

@@ -12,7 +12,7 @@
 int build_volume_payload(const BundleConfig *config, const Pod *pod, const Volume *volume,
                          VolumePayload *ret, Error *reterr);
 
-/* Writes all volumes of the pod, even if one fails; only changes, unless 'rewrite' is set for a
- * starting pod. 0, or the first error: MountVolume.SetUp failed for volume "x" : … */
+/* Writes all volumes of the pod, even if one fails. Only changes are written, unless 'rewrite' is
+ * set for a starting pod. 0, or the first error: MountVolume.SetUp failed for volume "x" : … */
 int write_pod_object_volumes(const BundleConfig *config, const Pod *pod, bool rewrite,
                              Error *reterr);
