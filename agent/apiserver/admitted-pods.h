@@ -6,8 +6,9 @@
  *
  * A user may write any owner reference into a pod, but the pod has passed the complete admission of
  * the API server in its namespace: quotas, webhooks, Pod Security and so on. So it proves exactly
- * what this node cannot check itself, for any pod with the same spec in the same namespace,
- * regardless of who created it. While a pod is bound, its own record is the proof. */
+ * those conditions that this node cannot check itself, for any pod with the same spec in the same
+ * namespace, regardless of who creates that pod. While a pod is bound, its own record is the proof.
+ */
 
 #include "agent/apiserver/cache.h"
 #include "agent/model/daemonset.h"
@@ -29,5 +30,5 @@ int admitted_pods_find(const AdmittedPods *pods, const DaemonSet *set, Pod **ret
 void admitted_pods_retain(AdmittedPods *pods, bool (*is_needed)(const char *uid, void *userdata),
                           void *userdata);
 
-/* Removes all: they belong to another cluster. */
+/* Removes all pods, because they belong to another cluster. */
 void admitted_pods_forget(AdmittedPods *pods);

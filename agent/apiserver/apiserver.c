@@ -146,8 +146,8 @@ static void relist_objects(void *userdata) {
         kube_client_discard_versions(api->client);
 }
 
-/* Not earlier: the agent must know the pod that the controller has bound to this node, so that it
- * does not create another one for the DaemonSet. */
+/* This must not happen earlier: the agent must know the pod that the controller has bound to this
+ * node, so that it does not create another one for the DaemonSet. */
 static void start_daemonsets(void *userdata) {
         ApiServerSync *api = userdata;
         int r;
@@ -186,7 +186,8 @@ static int start_parts(ApiServerSync *api) {
         return apiserver_pods_start(api->pods, api->client);
 }
 
-/* If it is only probably another cluster, the new server's pod list decides about pods. */
+/* If it is only likely that this is another cluster, the pods follow from the pod list of the new
+ * server. */
 static void forget_cluster(ApiServerSync *api, bool is_certain) {
         log_warning(
                 "The API server of %s %s to another cluster than before: the cache of objects and "
@@ -227,7 +228,7 @@ static void on_trial_decided(ClusterVerdict verdict, void *userdata) {
         drop_trial(api);
 }
 
-/* Nothing of the new one has been used yet: see cluster_identity_guard(). */
+/* Nothing from the new server has been used yet; see cluster_identity_guard(). */
 static void on_other_cluster(ClusterVerdict verdict, void *userdata) {
         ApiServerSync *api = userdata;
 

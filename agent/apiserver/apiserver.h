@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Synchronizes this node and an API server, if there is one: the pods that it has bound here are
- * added to the desired pods; pods, Node, Lease and events are reported. No container waits for
- * it, and an unreachable server stops nothing. */
+/* Synchronizes this node with an API server, if there is one: the pods that the server has bound to
+ * this node are added to the desired pods; pods, Node, Lease and events are reported. No container
+ * waits for the server, and an unreachable server stops nothing. */
 
 #include "agent/apiserver/collected-node-status.h"
 #include "agent/daemonset/rules/rules.h"
@@ -22,7 +22,7 @@
 
 typedef struct ApiServerSync ApiServerSync;
 
-/* Everything is borrowed and outlives it. */
+/* Everything is borrowed and outlives this module. */
 typedef struct ApiServerConfig {
         sd_event *event;
         const char *kubeconfig;           /* a file, which may not exist yet */
@@ -40,7 +40,7 @@ typedef struct ApiServerConfig {
                                             * sources */
         char *const *daemonset_namespaces; /* as configured; NULL: not configured */
         const NodeLabelsTaints
-                *node; /* the effective ones for its pods: with external labels and taints */
+                *node; /* the labels and taints that apply to its pods, including external ones */
         NodeStatusInputs node_inputs;             /* with the CSI manager, if there is one */
         void (*on_recompute_due)(void *userdata); /* the desired pods must be recomputed */
         /* The labels and taints that other writers have set on the Node; may be unchanged. */
@@ -84,12 +84,12 @@ int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
 char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 
 /* An object of the server to which one of its pods refers, or which is shared, or NULL; also
- * reports whether it is still unknown if the object exists. For an ObjectLookup, whose userdata is
- * the ApiServerSync. */
+ * reports whether the existence of the object is not known yet. For an ObjectLookup, whose userdata
+ * is the ApiServerSync. */
 const DataObject *apiserver_find_object(const ObjectKey *key, void *userdata);
 bool apiserver_is_object_pending(const ObjectKey *key, void *userdata);
 
-/* For a ClaimAccess, likewise. */
+/* For a ClaimAccess, whose userdata is the ApiServerSync. */
 void apiserver_refresh_claim(const DataObject *claim, void *userdata);
 void apiserver_update_claim(const DataObject *claim, const ClaimUpdate *update, void *userdata);
 
@@ -100,8 +100,8 @@ int apiserver_find_token(const Pod *pod, const TokenProjection *projection, Issu
 /* For a ServiceLookup, likewise: the services of the pod's namespace, and default/kubernetes. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
 
-/* Whether a pod that this node creates for one of the server's DaemonSets may be created: 1: yes;
- * 0: no, with the refusal, which the caller ends; -ENOMEM. */
+/* Whether this node may create a pod for one of the server's DaemonSets. 1: yes; 0: no, with the
+ * refusal, which the caller ends; -ENOMEM. */
 int apiserver_admit_daemonset_pod(const ApiServerSync *api, const DaemonSet *set, const Pod *pod,
                                   DaemonSetRefusal *ret);
 

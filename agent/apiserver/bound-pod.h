@@ -9,12 +9,12 @@
 #include "agent/model/status.h"
 #include "agent/pods/manager/successor-preflight.h"
 
-/* Whether the claims of a new pod have been read again: those in the cache, or read for other pods,
- * may be outdated. */
+/* Whether the claims of a new pod have been read again, because claims in the cache, or read for
+ * other pods, may be outdated. */
 typedef enum BoundPodClaims {
         CLAIMS_UNREAD,
         CLAIMS_REQUESTED,
-        CLAIMS_READ, /* since the pod was bound, or the pod runs with them */
+        CLAIMS_READ, /* they were read since the pod was bound, or the pod runs with them */
 } BoundPodClaims;
 
 typedef struct BoundPod {
@@ -34,7 +34,7 @@ typedef struct BoundPod {
 
 void bound_pod_done(BoundPod *bound);
 
-/* The pod is no longer desired. */
+/* Called when the pod is no longer desired. */
 void bound_pod_clear(BoundPod *bound);
 
 /* An earlier agent ran the pod with that spec, which is copied. 0 or -ENOMEM. */
@@ -48,9 +48,9 @@ int bound_pod_update_take(BoundPod *bound, Pod **desired);
  * with hundreds of pods holds each spec only once. */
 void bound_pod_borrow(BoundPod *bound, const Pod *running);
 
-/* The borrowed pod is about to be freed. -ENOMEM if there is no memory for a copy: the spec is lost
- * then. */
+/* The borrowed pod is about to be freed. -ENOMEM if there is no memory for a copy, in which case
+ * the spec is lost. */
 int bound_pod_return(BoundPod *bound, const Pod *running);
 
-/* The node does not admit the pod: it is reported as failed, as the kubelet does. 0 or -ENOMEM. */
+/* The node does not admit the pod, which is reported as failed, as by the kubelet. 0 or -ENOMEM. */
 int bound_pod_reject(BoundPod *bound, const char *reason, const char *message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes and reads the cache. Reading returns the queued content, if there is any. A failed write
- * is retried with the content that is then queued. Secrets stay queued as long as there is no
- * key. */
+ * is retried with the content that is queued at that time. Secrets stay queued as long as there is
+ * no key. */
 
 #include "agent/apiserver/cache.h"
 
@@ -46,8 +46,8 @@ struct ApiServerCache {
         ForkedTask *write_child;
         sd_event_source *write_timer;
         int last_error;    /* -errno, logged */
-        bool is_encrypted; /* files of earlier versions have been encrypted, too, or are queued for
-                            * it */
+        bool is_encrypted; /* files of earlier versions have also been encrypted, or are queued for
+                            * encryption */
 };
 
 const char cached_objects_directory[] = "objects";
@@ -68,7 +68,7 @@ static ApiServerCacheEntry *cache_entry_free(ApiServerCacheEntry *entry) {
 }
 DEFINE_CLEANUP(ApiServerCacheEntry *, cache_entry_free)
 
-/* The name itself; for one that is too long for a file name, its beginning and its hash. */
+/* The name itself or, if it is too long for a file name, its beginning and its hash. */
 static void cache_file_name(const char *name, char ret[CACHE_NAME_SIZE]) {
         char hash[SHA256_HEX_SIZE];
 
@@ -106,8 +106,8 @@ static bool is_encrypted_directory(const ApiServerCache *cache, const char *dire
         return false;
 }
 
-/* The text of the file, which the caller erases and frees. 0; -EAGAIN or -EKEYREJECTED: it waits
- * for the key; -ENOMEM. */
+/* The text of the file, which the caller erases and frees. 0; -EAGAIN or -EKEYREJECTED: the file
+ * must wait for the key; -ENOMEM. */
 static int format_cache_file(const ApiServerCache *cache, const ApiServerCacheEntry *entry,
                              char **ret) {
         cleanup_free char *name = path_join(entry->directory, entry->file), *text = NULL;
@@ -227,7 +227,7 @@ static void free_batch_texts(const DurableFile *files, size_t n) {
         }
 }
 
-/* 0 also if everything waits for the key. */
+/* Also 0 if everything waits for the key. */
 static int start_cache_write(ApiServerCache *cache) {
         cleanup_free char *path = NULL;
         DurableFile files[DURABLE_WRITE_FILES_MAX];

@@ -16,8 +16,9 @@ typedef struct ApiServerCache ApiServerCache;
 /* Their directories. */
 extern const char cached_objects_directory[], cached_tokens_directory[];
 
-/* 'state_dir' may be the run directory: then the cache is <run>/cluster, in memory, which a reboot
- * empties, and 'storage' is NULL and nothing is encrypted. 'storage' is borrowed. 0 or -errno. */
+/* If 'state_dir' is the run directory, the cache is <run>/cluster, which is in memory and does not
+ * survive a reboot; 'storage' is then NULL, and nothing is encrypted. 'storage' is borrowed. 0 or
+ * -errno. */
 int apiserver_cache_new(sd_event *event, const char *state_dir, SecretStorage *storage,
                         ApiServerCache **ret);
 

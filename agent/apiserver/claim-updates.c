@@ -178,7 +178,7 @@ static void pass_claim_on(const ClaimUpdates *updates, const ClaimWrite *write,
                           response->body, response->length, updates->userdata);
 }
 
-/* Whether the claim itself must be written, and has changed. */
+/* Takes the claim as it was read. Returns whether its status must be written. */
 static bool take_read_claim(ClaimWrite *write, json_t *claim) {
         cleanup_json json_t *patch = NULL;
 

@@ -37,7 +37,7 @@ typedef struct ClusterNames {
 struct ClusterIdentity {
         ClusterIdentitySpec spec;
         ClusterNames cached; /* no 'server': none yet */
-        ClusterNames used;   /* of the client in use, without a UID */
+        ClusterNames used;   /* identity of the client in use, without a UID */
 
         ClusterNames asked; /* of the kubeconfig that is tried */
         KubeClient *client; /* of it; NULL: none */
@@ -135,7 +135,7 @@ static bool are_names_new(const ClusterNames *cached, const ClusterNames *now) {
 static void store_asked_cluster(ClusterIdentity *identity, ClusterNames *names, bool is_same) {
         ClusterNames *cached = &identity->cached;
 
-        /* A UID that the server no longer shows is still known if the cluster is the same. */
+        /* A UID that the server no longer shows is kept if the cluster is the same. */
         if (is_same && !names->uid[0] && cached->uid && text_replace(&names->uid, cached->uid) < 0)
                 return;
         if (cached->server && !are_names_new(cached, names) && streq(cached->uid, names->uid))
@@ -146,8 +146,8 @@ static void store_asked_cluster(ClusterIdentity *identity, ClusterNames *names, 
         store_cluster_identity(identity);
 }
 
-/* "" if the server does not have it. -EBADMSG: it is not a list, and does not identify the cluster.
- */
+/* "" if the server does not have the namespace. -EBADMSG: the response is not a list, and does not
+ * identify the cluster. */
 static int read_cluster_uid(const KubeResponse *response, char **ret) {
         cleanup_json json_t *list = NULL;
         const json_t *object;
@@ -161,7 +161,7 @@ static int read_cluster_uid(const KubeResponse *response, char **ret) {
         return text_replace(ret, strna(json_text(object, "uid")));
 }
 
-/* A server that cannot serve requests proves nothing: -EAGAIN. */
+/* A response of a server that cannot serve requests proves nothing, so -EAGAIN is returned. */
 static int read_cluster_answer(const KubeResponse *response, ClusterNames *ret) {
         unsigned status = response->status;
 

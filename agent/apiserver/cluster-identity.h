@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether an API server belongs to the same cluster as the cache: compares the UID of the namespace
- * kube-system, if the node may list it, otherwise address and certificate authority. The cache is
- * used immediately. Until the server has answered, no object is sent to it and none of its objects
- * is used: it may belong to a new cluster with the address and the authority of the previous
- * one. */
+/* Determines whether an API server belongs to the same cluster as the cache, by the UID of the
+ * namespace kube-system if the node may list it, otherwise by address and certificate authority.
+ * The cache is used immediately. Until the server has answered, no object is sent to it and none of
+ * its objects is used: it may belong to a new cluster with the address and the authority of the
+ * previous one. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/kubeclient/kube-client.h"

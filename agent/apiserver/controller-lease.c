@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-        LEASE_DEFAULT_SEC = 15, /* the duration of the controller manager, if the Lease does not
-                                 * contain one */
+        LEASE_DEFAULT_SEC = 15, /* the controller manager's default, if the Lease does not contain a
+                                 * duration */
         LEASE_MIN_SEC = 5,
         LEASE_MAX_SEC = 60,
 };

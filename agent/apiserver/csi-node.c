@@ -90,7 +90,7 @@ static json_t *write_csi_node(const CsiNodeWriter *writer) {
                          "CSINode", "metadata", metadata, "spec", "drivers", write_drivers(writer));
 }
 
-/* Whether it belongs to an earlier Node with this name. */
+/* Whether the CSINode belongs to an earlier Node with this name. */
 static bool is_foreign(const CsiNodeWriter *writer) {
         const json_t *owner =
                 json_array_get(json_at(writer->known, "metadata", "ownerReferences"), 0);
@@ -140,7 +140,7 @@ static int build_csi_node_request(const CsiNodeWriter *writer, KubeRequestSpec *
                        : fill_csi_node_request(writer, "PUT", true, ret);
 }
 
-/* The labels of a driver that has deregistered stay, like in the kubelet. */
+/* The labels of a driver that has deregistered stay, as in the kubelet. */
 static int build_csi_annotation_request(const CsiNodeWriter *writer, KubeRequestSpec *ret) {
         cleanup_json json_t *ids = json_object(), *labels = json_object(), *patch = NULL;
         cleanup_free char *id_text = NULL;

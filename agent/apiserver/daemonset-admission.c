@@ -25,7 +25,7 @@ static bool has_all_of(const StringMap *map, const StringMap *expected) {
         return true;
 }
 
-/* Admission sets these fields in a pod, so they do not come from the template. */
+/* Admission sets these fields of a pod, so they do not come from the template. */
 static bool is_change_by_admission(const EditChange *change) {
         static const char *const paths[] = { "spec.priority", "spec.preemptionPolicy",
                                              "spec.overhead", "spec.schedulerName",
@@ -67,7 +67,7 @@ static int refuse(DaemonSetRefusal *ret, const char *reason, char *message) {
         return 0;
 }
 
-/* An administrator who lets this node place all sets need not list their namespaces. */
+/* If the administrator lets this node place all sets, their namespaces need not be listed. */
 static bool is_namespace_chosen(const DaemonSetAdmission *admission, const char *namespace) {
         if (!admission->namespaces)
                 return admission->daemonsets_by == DAEMONSETS_NODE ||
@@ -94,7 +94,7 @@ static int refuse_unproven_set(const DaemonSet *set, DaemonSetRefusal *ret) {
         return refuse(ret, "AwaitsController", message);
 }
 
-/* In the words that the DaemonSet controller receives from an API server. */
+/* Uses the wording that the DaemonSet controller receives from an API server. */
 static int refuse_violation(const Pod *pod, const char *reason, const char *violations,
                             DaemonSetRefusal *ret) {
         char *message = text_format("pods \"%s\" is forbidden: %s", pod->metadata.name, violations);

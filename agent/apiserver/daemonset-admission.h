@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Admission of the pods that this node makes of the API server's DaemonSets. An API server accepts
- * any template and checks the pods when they are created; the node, which creates the pods itself,
- * makes these checks instead:
+/* Admission of the pods that this node creates for the API server's DaemonSets. An API server
+ * accepts any template and checks the pods when they are created; the node, which creates the pods
+ * itself, makes these checks instead:
  *
  * 1. The namespace of the set is in the configured list, or a pod with the same template was bound
  *    to this node before (admitted-pods.h).

@@ -20,7 +20,7 @@ static bool is_of_same_daemonset(const AdoptionSearch *search, const AdoptionCan
                objects_have_same_controller(&candidate->pod->metadata, &search->desired->metadata);
 }
 
-/* It was adopted by an older API pod with the same name. */
+/* The pod was adopted by an older API pod with the same name. */
 static bool was_adopted_before(const AdoptionSearch *search, const Pod *local_pod) {
         const ObjectMeta *desired = &search->desired->metadata;
         cleanup_free char *name = pod_adoption_api_name(local_pod);
@@ -95,7 +95,7 @@ int adopted_pod_restore(PodTable *pods, const Pod *adopted) {
         pod = pod_table_get(pods, adopting->metadata.namespace, adopting->metadata.name);
         if (!pod)
                 return -ENOMEM;
-        if (pod->bound.desired) /* the API pod has a separate record: this one was stopping */
+        if (pod->bound.desired) /* the API pod has its own record, so this one was stopping */
                 return 0;
         pod->bound.desired = pod->bound.owned = TAKE_PTR(adopting);
         pod->bound.adopted = TAKE_PTR(copy);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Adoption of the running pod of a DaemonSet. When a controller manager returns, the pod of a
- * DaemonSet that it binds to this node meets a pod of the same DaemonSet that this node has
- * created. If both have the same template, the running pod is adopted: it keeps its name and UID,
- * its record names the API server as its source, and it is reported as the API server's pod
- * (model/pod-adoption.h). If they differ, the running pod stops before the other one starts.
- * Only the adopted pod's record is persistent. */
+/* Adoption of the running pod of a DaemonSet. When a controller manager returns and binds a pod of
+ * a DaemonSet to this node, this node may already run a pod that it has created for the same
+ * DaemonSet. If both pods have the same template, the running pod is adopted: it keeps its name and
+ * UID, its record names the API server as its source, and it is reported as the API server's pod
+ * (model/pod-adoption.h). If they differ, the running pod stops before the other one starts. Only
+ * the adopted pod's record is persistent. */
 
 #include "agent/apiserver/pod-table.h"
 
@@ -24,14 +24,15 @@ typedef struct AdoptionCandidate {
         const Pod *pod;
         const PodStatus *status;
         bool is_evaluated_here;    /* this node created it for a DaemonSet of the API server */
-        bool is_adopted_elsewhere; /* by another API pod; its record may not show it yet */
+        bool is_adopted_elsewhere; /* adopted by another API pod, which its record may not show yet
+                                    */
 } AdoptionCandidate;
 
 /* 0 or -ENOMEM. */
 int adoption_search_check(AdoptionSearch *search, const AdoptionCandidate *candidate);
 
-/* Applies a changed spec of the API pod to the adopted pod. 1: it is still adopted; 0: there is
- * none, or the change needs a new pod, so the adoption has ended; -ENOMEM. */
+/* Applies a changed spec of the API pod to the adopted pod. 1: the pod is still adopted; 0: there
+ * is no adopted pod, or the change needs a new pod, so the adoption has ended; -ENOMEM. */
 int adopted_pod_update(ApiServerPod *pod);
 
 /* Restores the adopted pod of an earlier agent from its record. 0 or -ENOMEM. */

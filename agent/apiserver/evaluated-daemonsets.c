@@ -272,7 +272,7 @@ static void check_controller_lease(ApiServerDaemonSets *sets, const KubeResponse
         }
 }
 
-/* A refusal is not retried sooner than a known placement is checked. */
+/* A refusal is retried at the same interval at which a known placement is checked. */
 static uint64_t next_lease_look_usec(const ApiServerDaemonSets *sets) {
         bool is_settled = sets->is_placement_known || sets->last_error;
 
@@ -432,7 +432,7 @@ static void set_successor_refusal(const ApiServerDaemonSets *sets, WatchedDaemon
                             sets->spec.userdata);
 }
 
-/* No pod is stopped in favor of one that must not be created. */
+/* No pod is stopped in favour of one that must not be created. */
 static bool should_replace_bound_pod(const ApiServerDaemonSets *sets, WatchedDaemonSet *watched,
                                      const Pod *pod) {
         cleanup_with(daemonset_refusal_done) DaemonSetRefusal refusal = { 0 };

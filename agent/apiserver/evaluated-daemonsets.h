@@ -2,13 +2,13 @@
 #pragma once
 
 /* The API server's DaemonSets that this node evaluates itself, because no controller manager does.
- * The controller manager's Lease shows whether it is alive; it is read every minute, and sooner
- * while it is doubtful (controller-lease.h). While it is renewed, the controller binds the pods. If
- * it is not, or does not exist, the DaemonSets are listed and watched; a pod that the controller
- * has bound stays until its template or its placement changes; then it is deleted, and this node
- * creates the next one, if that is admitted. An unreachable server, or one that refuses the Lease,
- * changes nothing. DaemonSets for which this node has created pods are watched until the controller
- * has bound pods in their place, or the DaemonSets are removed. */
+ * The controller manager's Lease shows whether it is alive; it is read every minute, and more often
+ * while its state is doubtful (controller-lease.h). As long as the Lease is renewed, the controller
+ * binds the pods. If it is not renewed or does not exist, the DaemonSets are listed and watched; a
+ * pod that the controller has bound stays until its template or its placement changes; then it is
+ * deleted, and this node creates the next one, if that is admitted. An unreachable server, or one
+ * that refuses the Lease, changes nothing. DaemonSets for which this node has created pods are
+ * watched until the controller has bound pods in their place, or the DaemonSets are removed. */
 
 #include "agent/apiserver/daemonset-admission.h"
 #include "agent/model/desired-pods.h"
@@ -32,7 +32,7 @@ typedef struct ApiServerDaemonSetsSpec {
         const NodeLabelsTaints *node; /* the node's labels and taints, including external ones */
         /* The pod of the DaemonSet that is bound to this node, or NULL. */
         const Pod *(*find_bound_pod)(const DaemonSet *set, void *userdata);
-        /* Deletes that pod at the server, like the controller manager would. */
+        /* Deletes that pod at the server, as the controller manager would. */
         void (*retire_bound_pod)(const DaemonSet *set, const char *why, void *userdata);
         /* An event of a DaemonSet. */
         void (*on_event)(const PodEvent *event, void *userdata);

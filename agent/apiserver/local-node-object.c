@@ -15,8 +15,8 @@ static json_t *print_node_time(uint64_t realtime) {
         return realtime > 0 ? json_string(format_rfc3339(buffer, realtime)) : NULL;
 }
 
-/* The agent does not poll, so the time of a condition's last check is the time of its last change:
- * the object stays the same as long as nothing happens. */
+/* The agent does not poll, so the time of a condition's last check is the time of its last change,
+ * and the object stays the same as long as nothing happens. */
 static void add_condition_times(json_t *conditions, uint64_t ready_since) {
         size_t i;
         json_t *condition;

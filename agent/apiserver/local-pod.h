@@ -12,14 +12,14 @@ typedef struct LocalPod {
         char *name;                /* an adopted pod has a separate name */
         char *reported_uid;        /* the pod's UID at the API server */
         bool is_api_pod;           /* the current or last instance is not a static pod */
-        int64_t deletion_grace;    /* the grace period in seconds of its deletion; -1: it was not
-                                    * deleted */
-        bool is_terminated_cached; /* it is in the terminated-pod cache */
+        int64_t deletion_grace;    /* the grace period in seconds of the pod's deletion; -1: it was
+                                    * not deleted */
+        bool is_terminated_cached; /* the pod is in the terminated-pod cache */
 
         char *final_uid; /* of the last instance; NULL: none is gone */
         Pod *final_pod;  /* the final pod with its status; or NULL */
         const PodStatus *final_status;
-        char *final_json; /* used instead of them: from the terminated-pod cache */
+        char *final_json; /* used instead of these, from the terminated-pod cache */
 } LocalPod;
 
 void local_pod_init(LocalPod *local);

@@ -24,9 +24,9 @@ struct WatchedNamespace {
         NamespacePolicies *owner;
         char *name;
         json_t *labels;        /* the last known pod-security.kubernetes.io labels; or NULL */
-        bool is_being_deleted; /* an API server creates nothing in it then */
+        bool is_being_deleted; /* an API server creates nothing in such a namespace */
         bool is_current;       /* the server has reported it since the agent started */
-        bool has_no_answer;    /* the server does not respond: the cached labels count */
+        bool has_no_answer;    /* the server does not respond, so the cached labels count */
         bool was_listed;
         char *error; /* why there is no policy; NULL: no error */
         KubeReflector *reflector;
@@ -244,8 +244,8 @@ static WatchedNamespace *get_watched_namespace(NamespacePolicies *policies, cons
         return one;
 }
 
-/* Queries the client instead of the reflector of one namespace: while the server is unreachable,
- * only one reflector tries, and the others wait for its result. */
+/* Queries the client and not the reflector of one namespace, because only one reflector tries to
+ * connect while the server is unreachable, and the others wait for its result. */
 static bool is_server_unreachable(const NamespacePolicies *policies) {
         KubeClientState state =
                 policies->client ? kube_client_state(policies->client) : (KubeClientState){ 0 };

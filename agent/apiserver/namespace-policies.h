@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Pod Security level that a namespace enforces, for the pods that this node makes of the API
+/* The Pod Security level that a namespace enforces, for the pods that this node creates for the API
  * server's DaemonSets. Each namespace that was looked up is watched by name and cached on disk. The
  * cached labels count only while the server does not respond; if it refuses the namespace, or if
  * the namespace is gone, there is no policy, and no pod is created. */
@@ -37,7 +37,7 @@ void namespace_policies_on_connection(const NamespacePolicies *policies);
 int namespace_policies_find(NamespacePolicies *policies, const char *namespace,
                             PodSecurityPolicy *ret, Error *reterr);
 
-/* Forgets the namespaces that are not needed, in the cache too. */
+/* Forgets the namespaces that are not needed, also in the cache. */
 void namespace_policies_retain(NamespacePolicies *policies,
                                bool (*is_needed)(const char *namespace, void *userdata),
                                void *userdata);

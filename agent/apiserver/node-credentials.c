@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads the kubeconfig, bootstraps and rotates the client certificate. A kubeconfig with an
- * embedded certificate is not changed: the successor's file is used instead, like in the
+ * embedded certificate is not changed: the successor's file is used instead, as in the
  * kubelet. */
 
 #include "agent/apiserver/node-credentials.h"
@@ -81,7 +81,8 @@ static void on_certificate_expired(void *userdata) {
                 start_tls_bootstrap(credentials);
 }
 
-/* Needed because nothing watches the file of a certificate that the kubeconfig does not name. */
+/* This is needed because nothing watches the file of a certificate that the kubeconfig does not
+ * name. */
 static void on_certificate_rotated(void *userdata) {
         ApiServerCredentials *credentials = userdata;
 
@@ -130,7 +131,7 @@ static int set_issued_certificate(const ApiServerCredentials *credentials, Kubec
         return certificate && key ? 0 : -ENOMEM;
 }
 
-/* When the client certificate became valid; 0: there is no usable one. */
+/* The time at which the client certificate became valid; 0: there is no usable one. */
 static uint64_t read_certificate_begin(const Kubeconfig *kubeconfig) {
         cleanup_with(kube_tls_config_done) KubeTlsConfig tls_config = KUBE_TLS_CONFIG_NULL;
 

@@ -22,8 +22,8 @@ typedef struct NodeRegistrationSpec {
         /* The Node was created or deleted; 'uid' is NULL if it does not exist. */
         void (*on_node_uid)(const char *uid, void *userdata);
         void (*on_event)(const PodEvent *event, void *userdata); /* an event of the node */
-        /* The server's history is older than before, like after a restored backup: everything must
-         * be listed again. */
+        /* The server's history is older than before, as after the restoration of a backup:
+         * everything must be listed again. */
         void (*on_history_lost)(void *userdata);
         void *userdata;
 } NodeRegistrationSpec;

@@ -69,8 +69,8 @@ int object_key_format(const ObjectKey *key, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Negative if the object changed, which ends the search. Pods of all sources are checked: the
- * object may be shared with them. */
+/* Negative if the object has changed, which ends the search. Pods of all sources are checked,
+ * because the object may be shared with them. */
 static int match_updated_reference(const ObjectKey *key, void *userdata) {
         const ObjectUpdates *updates = userdata;
         cleanup_free char *text = NULL;

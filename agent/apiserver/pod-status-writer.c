@@ -154,7 +154,7 @@ static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
 /* A status that the server has accepted is sent again only if other writers have changed it
  * afterwards: the node controller marks all pods of a node as unready if it has not heard from the
  * node for a while. Changes that the server itself makes, for example through a webhook, are kept.
- * 1, 0, or -EAGAIN: not so soon again. */
+ * 1, 0, or -EAGAIN: it was sent too recently. */
 static int is_status_to_be_sent(ApiServerPod *pod, const KubeLocalPod *local) {
         PodReport *report = &pod->report;
         uint64_t now = now_boottime_usec();
@@ -231,13 +231,14 @@ static int build_pod_request(const char *key, KubeRequestSpec *ret, void *userda
 
 /* ---- the response ---- */
 
-/* Another step may be due: a deleted mirror pod is created again. */
+/* Another step may be due, because a deleted mirror pod is created again. */
 static KubeWorkResult on_remote_pod_deleted(ApiServerPod *pod) {
         return remote_pod_mark_deleted(&pod->remote) < 0 ? KUBE_WORK_RETRY_LATER
                                                          : KUBE_WORK_RETRY_NOW;
 }
 
-/* Logged once for each reason; retried, because the permission may be granted later. */
+/* The refusal is logged once for each reason, and retried, because the permission may be granted
+ * later. */
 static KubeWorkResult on_pod_request_refused(ApiServerPod *pod, const KubeResponse *response) {
         cleanup_free char *error = kube_response_describe_error(response);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reports pods to the API server (kubelet: status manager and mirror client): creates and deletes
- * mirror pods, patches statuses, and deletes API pods that have terminated. A pod is marked, and
+ * mirror pods, patches statuses, and deletes API pods that have terminated. A pod is only marked;
  * its next request is computed when it is sent, see kubeclient/pod-api-request.h. */
 
 #include "agent/apiserver/pod-table.h"

@@ -24,7 +24,7 @@ struct RemotePodWatch {
         unsigned generation; /* of the list that is being read, or was last read */
         bool is_listing;
         bool has_unreadable;   /* the list contains an object that cannot be identified */
-        bool is_list_doubtful; /* many pods were missing from the last list: the next one is
+        bool is_list_doubtful; /* many pods were missing from the last list, and the next list is
                                 * accepted */
 };
 

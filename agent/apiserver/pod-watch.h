@@ -21,7 +21,7 @@ typedef struct RemotePodWatchSpec {
         ConnectionStatus *connection;
         /* One entry changed. */
         void (*on_changed)(const ApiServerPod *pod, void *userdata);
-        /* The server deletes the pod, or no longer binds it to this node, so that it is about to be
+        /* The server deletes the pod, or it is no longer bound to this node, so it is about to be
          * forgotten. */
         void (*on_unbound)(const Pod *pod, void *userdata);
         /* A list has ended, or an object was deleted: entries may be unreferenced. */

@@ -39,12 +39,13 @@ struct ReferencedObject {
         ObjectKind kind;
         DataObject *object; /* NULL: it does not exist, or is not known yet */
         bool is_known;      /* it is known from the cache or the server whether it exists */
-        bool was_absent;    /* according to the cache; assumed if the server does not respond */
+        bool was_absent;    /* it did not exist according to the cache, which is assumed if the
+                             * server does not respond */
         bool is_unanswered; /* the server could not be queried */
         bool was_listed;    /* in the list that is being read */
         unsigned generation;
         KubeReflector *reflector;
-        bool is_fetched;      /* of a kind that is not watched: it will not change any more */
+        bool is_fetched;      /* of a kind that is not watched, and will not change any more */
         bool awaits_answer;   /* it is requested again for a new pod */
         uint64_t asked_since; /* boot time of the first request; 0: none yet */
 };
@@ -219,7 +220,7 @@ static char *format_collection_path(ObjectKind kind, const char *namespace) {
                            watched_kinds[kind].plural);
 }
 
-/* Immediately after a pod was bound, the server may not know yet that the node needs its
+/* Immediately after a pod has been bound, the server may not know yet that the node needs its
  * objects. */
 static int watch_referenced_object(ReferencedObject *object, const char *namespace,
                                    const char *name) {
@@ -503,7 +504,7 @@ static void take_referenced_object(ReferencedObject *object, const char *json, D
                 if (object->kind == OBJECT_PERSISTENT_VOLUME)
                         schedule_pods_of_volume(object);
         }
-        /* A volume that is known already belonged to another claim. */
+        /* A volume that is already known belonged to another claim. */
         if (object->kind == OBJECT_VOLUME_CLAIM &&
             (!is_same || volume_claim_is_resizing(&object->object->claim)))
                 refresh_volume_of_claim(object);
@@ -589,7 +590,7 @@ static int add_referenced_object(const ObjectKey *key, void *userdata) {
 
 /* ---- claims of new pods ---- */
 
-/* Does nothing if its first response is still missing: nothing starts before that. */
+/* Does nothing if the first response is still missing, because no pod starts before that. */
 static void renew_object(ReferencedObject *object) {
         if (!object || !object->object)
                 return;

@@ -2,9 +2,9 @@
 #pragma once
 
 /* The ConfigMaps, Secrets, RuntimeClasses, claims and volumes to which the API server's pods refer.
- * Each object is watched by name, or, if the Node authorizer does not allow that, read; and cached
- * on disk, so that a pod that has started before can start while the API server is unreachable.
- */
+ * Each object is watched by name or, if the Node authorizer does not allow that, read. All are
+ * cached on disk, so that a pod that has started before can start while the API server is
+ * unreachable. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/connection-status.h"
@@ -34,7 +34,7 @@ ReferencedObjects *referenced_objects_free(ReferencedObjects *objects);
 /* The objects are watched from the next referenced_objects_add() on. 0 or -errno. */
 int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client);
 
-/* Each recomputation of the desired pods names all references again. At its end, the objects
+/* Each recomputation of the desired pods adds all references again. When it ends, the objects
  * without references are forgotten and removed from the cache. */
 int referenced_objects_begin(ReferencedObjects *objects);               /* 0 or -ENOMEM */
 int referenced_objects_add(ReferencedObjects *objects, const Pod *pod); /* 0 or -ENOMEM */
@@ -49,8 +49,8 @@ int referenced_objects_renew_claims(ReferencedObjects *objects, const Pod *pod);
 /* Whether a response to these requests is still missing. */
 bool referenced_objects_awaits_claims(ReferencedObjects *objects, const Pod *pod);
 
-/* The object, or NULL, which is also returned for keys of other sources; also reports whether it is
- * still unknown if the object exists. */
+/* The object, or NULL, which is also returned for keys of other sources; also reports whether the
+ * existence of the object is not known yet. */
 const DataObject *referenced_objects_find(const ReferencedObjects *objects, const ObjectKey *key);
 bool referenced_objects_is_pending(const ReferencedObjects *objects, const ObjectKey *key);
 

@@ -25,13 +25,13 @@ void remote_pod_update_take(RemotePod *remote, KubeObjectSummary *metadata);
 /* The object with that UID was deleted; a newer object with the same name stays. */
 void remote_pod_remove(RemotePod *remote, const char *uid);
 
-/* A complete list did not contain it. */
+/* A complete list did not contain the object. */
 void remote_pod_forget(RemotePod *remote);
 
 /* A request has shown that the object is deleted, before the watch reports it. 0 or -ENOMEM. */
 int remote_pod_mark_deleted(RemotePod *remote);
 
-/* A list contains it again, like after a restored backup. */
+/* A list contains the object again, as after the restoration of a backup. */
 void remote_pod_clear_deleted(RemotePod *remote);
 
 /* The object in the response to a request that was sent after 'watch_events' events; takes its
@@ -43,7 +43,7 @@ void remote_pod_apply_response_take(RemotePod *remote, unsigned watch_events,
 /* The object, or NULL if none exists or it is known to be deleted. */
 const KubeObjectSummary *remote_pod_object(const RemotePod *remote);
 
-/* It is Succeeded or Failed at the server. */
+/* The pod is Succeeded or Failed at the server. */
 bool remote_pod_has_terminated(const RemotePod *remote);
 bool remote_pod_is_deleting(const RemotePod *remote);
 

@@ -265,7 +265,7 @@ static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPo
         return 1;
 }
 
-/* Permanent: a pod that has failed never runs. */
+/* The rejection is permanent, because a pod that has failed never runs. */
 static int reject_squatter(const ApiServerPods *pods, ApiServerPod *pod, const char *reason,
                            const char *message) {
         int r = bound_pod_reject(&pod->bound, reason, message);
@@ -279,7 +279,7 @@ static int reject_squatter(const ApiServerPods *pods, ApiServerPod *pod, const c
         return 0;
 }
 
-/* 1: it waits for a response of the server; 0; -ENOMEM. A running pod never waits. */
+/* 1: the pod waits for a response of the server; 0; -ENOMEM. A running pod never waits. */
 static int await_claims(const ApiServerPods *pods, BoundPod *bound) {
         ReferencedObjects *objects = pods->spec.objects;
         int r;
@@ -336,7 +336,7 @@ void apiserver_pods_forget_bound(ApiServerPods *pods) {
         request_recompute(pods);
 }
 
-/* A terminated pod needs none and protects none: its claims may be deleted, and their volumes given
+/* A terminated pod neither needs nor protects claims: they may be deleted, and their volumes given
  * to others. */
 static bool needs_objects(const ApiServerPod *pod) {
         return pod->bound.desired && !remote_pod_has_terminated(&pod->remote);

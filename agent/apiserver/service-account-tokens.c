@@ -67,8 +67,8 @@ static void cache_token(const ServiceAccountTokens *tokens, ServiceAccountToken 
         erase_text(text);
 }
 
-/* The token in memory is newer. If there is none on disk, or one encrypted with a lost key, the one
- * in memory is written there, unless the key is still being opened. */
+/* The token in memory is newer than the one on disk. It is written to disk only if there is none,
+ * or one encrypted with a lost key, and not while the key is still being opened. */
 static void load_cached_token(const ServiceAccountTokens *tokens, ServiceAccountToken *token) {
         char *on_disk = NULL, *text = NULL;
         uint64_t delay = 0;
@@ -333,7 +333,7 @@ static int build_token_request(const char *key, KubeRequestSpec *ret, void *user
         return 1;
 }
 
-/* A pod that waits for it reports the error at once. */
+/* A pod that waits for the token reports the error at once. */
 static KubeWorkResult on_token_failed(const ServiceAccountTokens *tokens,
                                       ServiceAccountToken *token, const char *error) {
         if (!streq_ptr(token->last_error, error)) {

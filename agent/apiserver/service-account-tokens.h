@@ -4,9 +4,9 @@
 /* Service account tokens (TokenRequest) for projected volumes: one for each combination of pod,
  * audience and lifetime, requested when a volume needs it and refreshed at 80 % of its lifetime. A
  * token that cannot be refreshed stays in use. Tokens are kept until their pod is gone: below the
- * run directory for a restarted agent; and the first one also on disk, so that the pod can start
- * after a reboot without the server. Refreshed tokens are not written to disk: a quiet node writes
- * nothing to it. */
+ * run directory, for a restarted agent, and the first one also on disk, so that the pod can start
+ * after a reboot without the server. Refreshed tokens are not written to disk, so that an idle node
+ * writes nothing to it. */
 
 #include "agent/apiserver/cache.h"
 #include "agent/apiserver/object-updates.h"
@@ -28,11 +28,12 @@ typedef struct ServiceAccountTokensSpec {
 int service_account_tokens_new(const ServiceAccountTokensSpec *spec, ServiceAccountTokens **ret);
 ServiceAccountTokens *service_account_tokens_free(ServiceAccountTokens *tokens);
 
-/* Sends the requests that are due, and from then on each request when it becomes due. 0 or
- * -errno. */
+/* Sends the requests that are due and, from then on, each request when it becomes due. 0 or -errno.
+ */
 int service_account_tokens_start(ServiceAccountTokens *tokens, KubeClient *client);
 
-/* The token; -EAGAIN with a message if there is none yet: it is requested then; -ENOMEM. */
+/* The token; -EAGAIN with a message if there is none yet, in which case it is requested; -ENOMEM.
+ */
 int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
                                 const TokenProjection *projection, IssuedToken *ret, Error *reterr);
 

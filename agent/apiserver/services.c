@@ -224,8 +224,8 @@ static void load_cached_services(ApiServerServices *services) {
 
 /* ---- the watch ---- */
 
-/* The first pods start with the first list. It is stored at once, because they need it again after
- * a power cut. */
+/* The first pods start when the first list has arrived. It is stored at once, because they need it
+ * again after a power cut. */
 static void on_services_changed(ApiServerServices *services) {
         if (services->is_known) {
                 schedule_service_store(services);
@@ -335,8 +335,8 @@ static bool is_service_visible(const Service *service, const Pod *pod) {
         return streq(service->namespace, "default") && streq(service->name, "kubernetes");
 }
 
-/* Takes the strings. 'n' is the length of the array to which they are appended: it must not be
- * counted for each service, because there may be thousands of them. */
+/* Takes the strings. 'n' is the length of the array to which they are appended; counting it for
+ * each service would take too long, because there may be thousands of them. */
 static int append_strings(char ***strv, size_t *n, char ***strings) {
         size_t more = strv_length(*strings);
 

@@ -22,8 +22,7 @@ struct ServingCertificate {
         uint64_t not_before, not_after; /* realtime; 0: a new one is needed */
 };
 
-/* An unusable pair counts as none: the previous one stays in use, and another one is requested.
- */
+/* An unusable pair is ignored: the previous one stays in use, and another one is requested. */
 static void read_serving_pair(ServingCertificate *serving) {
         cleanup_error Error error = ERROR_NULL;
         char *pair = NULL;

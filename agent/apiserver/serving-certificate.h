@@ -26,9 +26,9 @@ int serving_certificate_new(const ServingCertificateSpec *spec, ServingCertifica
 ServingCertificate *serving_certificate_free(ServingCertificate *serving);
 DEFINE_CLEANUP(ServingCertificate *, serving_certificate_free)
 
-/* Sets the server to request the certificate from, and the node's credentials; called each time
- * that they change. The connection that uses them is borrowed and is always the same. 0 or
- * -ENOMEM. */
+/* Sets the server from which the certificate is requested, and the node's credentials; called each
+ * time they change. The connection that uses them is borrowed and is always the same. 0 or -ENOMEM.
+ */
 int serving_certificate_set_kubeconfig(ServingCertificate *serving, const Kubeconfig *kubeconfig,
                                        KubeClient *client);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The terminated-pod cache, <state>/cluster/ended/<uid>: the final v1.Pod of each API pod that has
- * succeeded or failed. After a reboot nothing else is left of the pod, which must not start again,
- * and whose status may not have reached the API server yet. */
+ * succeeded or failed. After a reboot nothing else is left of such a pod, although it must not
+ * start again, and its status may not have reached the API server yet. */
 
 #include "agent/apiserver/cache.h"
 

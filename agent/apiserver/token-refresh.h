@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Service account tokens as data: the TokenRequest, its response, the cached form, and when a token
- * is refreshed. Pure functions: time is an argument. */
+/* Service account tokens as data: the TokenRequest, its response, the cached form, and the time at
+ * which a token is refreshed. Pure functions: time is an argument. */
 
 #include "common/macros.h"
 
@@ -12,8 +12,8 @@ enum {
         TOKEN_SECONDS_DEFAULT = 3600, /* expirationSeconds, if the projection does not set it */
         TOKEN_REFRESH_MAX_SEC = 24 * 3600,
         TOKEN_REFRESH_MIN_SEC = 10,
-        TOKEN_BINDING_SEC = 20, /* how long it may take until the API server knows that a new pod
-                                 * belongs to this node */
+        TOKEN_BINDING_SEC = 20, /* maximum time until the API server knows that a new pod belongs to
+                                 * this node */
 };
 
 /* Identifies a token: all fields of a TokenRequest. */
@@ -26,7 +26,7 @@ typedef struct TokenIdentity {
 } TokenIdentity;
 
 /* How long after 'now' a token that expires at 'expires' (both realtime) is refreshed: at 80 % of
- * its lifetime, at the latest after a day, like in the kubelet. If a token seems to have expired
+ * its lifetime, at the latest after a day, as in the kubelet. If a token seems to have expired
  * when it arrives, the clocks differ, and 'seconds', the requested lifetime, is used. */
 uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds);
 
@@ -41,7 +41,7 @@ char *token_request_to_json(const TokenIdentity *identity);
 /* The token and its expiry in a response. 0; -EBADMSG if there is none; -ENOMEM. */
 int token_response_parse(const char *json, size_t length, char **ret_token, uint64_t *ret_expires);
 
-/* The cached form: when to refresh it (realtime), the token, and when it expires (realtime; 0:
+/* The cached form: the time of the refresh (realtime), the token, and its expiry (realtime; 0:
  * unknown). */
 char *token_cache_format(const char *token, uint64_t refresh_at, uint64_t expires_at);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* When a client certificate is rotated, and reports about it. Times are realtime microseconds; pure
- * functions. */
+/* The time at which a client certificate is rotated, and its health. Times are realtime
+ * microseconds; pure functions. */
 
 #include <stdint.h>
 
@@ -22,7 +22,7 @@ typedef enum CertificateHealth {
 /* The health of a certificate; all times are realtime in microseconds. */
 CertificateHealth certificate_health(uint64_t not_before, uint64_t not_after, uint64_t now);
 
-/* When its health may change next; UINT64_MAX: never. */
+/* The time of the next possible change of its health; UINT64_MAX: never. */
 uint64_t certificate_next_check(uint64_t not_before, uint64_t not_after, uint64_t now);
 
 /* The problem of the certificate; the caller frees it; NULL: none. */

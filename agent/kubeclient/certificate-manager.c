@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rotates the client certificate with certificate-request.c. The new pair changes a file: the
- * kubeconfig watch notices this, and calls certificate_manager_set_certificate() with its content.
+/* Rotates the client certificate with certificate-request.c. The new pair changes a file, which the
+ * watch of the kubeconfig notices; it calls certificate_manager_set_certificate() with the content.
  * If the certificate is due for rotation immediately, because a clock is wrong or the signer issues
- * something else, the next request is held back: otherwise each issued certificate would cause
- * another request. */
+ * something else, the next request is delayed, because otherwise each issued certificate would
+ * cause another request. */
 
 #include "agent/kubeclient/certificate-manager.h"
 
@@ -184,7 +184,7 @@ int certificate_manager_set_certificate(CertificateManager *manager, const Kubec
         manager->kubeconfig = copy;
         if (manager->spec.server)
                 manager->request = certificate_request_free(manager->request);
-        /* The same certificate again, or one that a request has just installed. */
+        /* It is the same certificate again, or one that a request has just installed. */
         if (not_before != manager->not_before || not_after != manager->not_after ||
             (manager->spec.server && manager->rotation_deadline == 0)) {
                 manager->not_before = not_before;

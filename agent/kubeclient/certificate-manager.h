@@ -22,8 +22,9 @@ typedef struct CertificateManagerSpec {
                                   * one */
         /* The error of the certificate or of its rotation; NULL: none. */
         void (*on_error)(const char *error, void *userdata);
-        /* The certificate has expired and requests are not being held back, so that it cannot be
-         * used to request its successor; called after each check. NULL: no other way exists. */
+        /* Called after each check if the certificate has expired and requests are not being
+         * delayed, so that it cannot be used to request its successor. NULL: no other way exists.
+         */
         void (*on_expired)(void *userdata);
         /* The successor has been written to its file; NULL: the owner watches the file. */
         void (*on_rotated)(void *userdata);
@@ -36,14 +37,14 @@ CertificateManager *certificate_manager_free(CertificateManager *manager);
 DEFINE_CLEANUP(CertificateManager *, certificate_manager_free)
 
 /* Sets the server, and the validity of the certificate in use (0: there is none); called each time
- * that the files were read. A certificate embedded in the kubeconfig is rotated immediately,
+ * the files have been read. A certificate embedded in the kubeconfig is rotated immediately,
  * because it has no file. A request for a serving certificate continues with the kubeconfig's
  * credentials. 0 or -ENOMEM. */
 int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
                                         uint64_t not_before, uint64_t not_after);
 
 /* The next certificate that is set was not requested by this manager. If it is due for rotation
- * immediately, requests are held back, like after the manager's own requests. */
+ * immediately, requests are delayed, as after the manager's own requests. */
 void certificate_manager_note_issued(CertificateManager *manager);
 
 /* Prints the rotation of the certificate for `mainstay debug dump`. */

@@ -2,8 +2,9 @@
 
 /* The steps: write the key to disk, create the CertificateSigningRequest, wait for its approval,
  * write the new pair next to the old one, try it with a request, and replace the old pair. A failed
- * step is repeated after a back-off; after a denied request it starts again with a new key. Only
- * a certificate that was issued and accepted ends the back-off, not a request that was created. */
+ * step is repeated after a back-off; after a denied request it starts again with a new key. Only a
+ * certificate that was issued and accepted ends the back-off; a request that was created does not.
+ */
 
 #include "agent/kubeclient/certificate-request.h"
 
@@ -27,7 +28,7 @@ enum {
         TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
 };
 
-/* A refusal may be temporary: while a control plane starts, its roles are missing at first.
+/* A refusal may be temporary, because the roles are missing at first while a control plane starts.
  */
 static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
@@ -381,8 +382,8 @@ static void watch_csr(CertificateRequest *c) {
 
 /* ---- trying the new pair ---- */
 
-/* Uses the pair of this request, not the file's, which a request with another credential may have
- * replaced or removed. */
+/* Uses the pair of this request, not the one in the file, which a request with another credential
+ * may have replaced or removed. */
 static int trial_kubeconfig(const CertificateRequest *c, Kubeconfig *ret) {
         Kubeconfig trial = { 0 };
 
@@ -441,7 +442,7 @@ static int send_request_with_pair(CertificateRequest *c, Error *reterr) {
                                          &c->request, reterr);
 }
 
-/* A serving certificate cannot be tried with a request: its key is compared. */
+/* A serving certificate cannot be tried with a request, so only its key is compared. */
 static int check_server_pair(CertificateRequest *c, Error *reterr) {
         uint64_t not_before, not_after;
         int r = kube_pair_check(c->pair, &not_before, &not_after, reterr);
@@ -460,7 +461,7 @@ static void try_issued_pair(CertificateRequest *c) {
         if (r >= 0)
                 return;
         c->trial = kube_client_free(c->trial);
-        if (r == -EINVAL) /* not for this key, or not a certificate */
+        if (r == -EINVAL) /* it is not for this key, or not a certificate */
                 restart_with_new_key(c, error_message(&error, r));
         else
                 retry_csr_step(c, error_message(&error, r), try_issued_pair,

@@ -119,8 +119,8 @@ static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
         return NULL;
 }
 
-/* Finds a request in flight; with 'since', only one whose response has started, but of which
- * nothing has arrived since then. */
+/* Finds a request in flight; with 'since', only one whose response has started but has been silent
+ * since then. */
 static KubeRequest *find_sent_request(const KubeConnections *connections, uint64_t since) {
         list_foreach(request, connections->requests) {
                 bool is_quiet = request->has_response && request->received_at < since;
@@ -147,8 +147,8 @@ void kube_connections_fail_requests(KubeConnections *connections) {
         fail_sent_requests(connections, 0, "the server no longer answers on this connection");
 }
 
-/* No new request would show that a connection of an old generation has stopped responding. So
- * silent watches on it continue in the current generation. */
+/* No new request uses a connection of an old generation, so nothing would show that it has stopped
+ * responding. Therefore silent watches on it continue in the current generation. */
 static int on_quiet_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeConnections *connections = userdata;
         uint64_t apart = QUIET_SEC * USEC_PER_SEC;

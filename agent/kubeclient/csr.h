@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A CertificateSigningRequest like the kubelet creates it: an EC key on P-256, O=system:nodes and
+/* A CertificateSigningRequest as the kubelet creates it: an EC key on P-256, O=system:nodes and
  * CN=system:node:<name>, for the signer kubernetes.io/kube-apiserver-client-kubelet; or, with the
  * node's names and addresses, for kubernetes.io/kubelet-serving. */
 
@@ -10,7 +10,7 @@
 /* A new key, PKCS#8 in PEM, to be freed by secret_free(). 0, or -errno with a message. */
 int csr_generate_key(char **ret_key, Error *reterr);
 
-/* The names of a serving certificate; at least one of both members is set. */
+/* The names of a serving certificate; at least one of the two members is set. */
 typedef struct CsrServer {
         char **names;     /* DNS names */
         char **addresses; /* numeric */

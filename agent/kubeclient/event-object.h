@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A v1.Event in the form in which it is sent to the API server: names, body and patch. Pure. */
+/* A v1.Event as it is sent to the API server: names, body and patch. Pure. */
 
 #include "common/macros.h"
 

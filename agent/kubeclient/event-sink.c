@@ -240,7 +240,8 @@ static KubeWorkResult on_event_response(const char *key, const KubeResponse *res
         else if (pending->object.count == pending->sent_count)
                 remove_pending_event(sink, pending);
         else
-                pending->exists = true; /* it has happened again in the meantime, and is marked */
+                pending->exists = true; /* the event has happened again in the meantime, and is
+                                         * marked */
         return KUBE_WORK_DONE;
 }
 

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 enum {
-        EVENTS_PENDING_MAX = 256,  /* if there are more, the oldest are dropped */
+        EVENTS_PENDING_MAX = 256,  /* limit of queued events; the oldest are dropped first */
         EVENTS_AGE_MAX_SEC = 3600, /* the server's own retention time */
-        EVENTS_BURST = 25,         /* of one pod; after that, one per */
+        EVENTS_BURST = 25,         /* burst of events of one pod; after that, one per */
         EVENTS_REFILL_SEC = 300,
 };
 

@@ -87,12 +87,12 @@ static int emit_framed_item(JsonFramer *framer) {
 
 /* ---- one byte ---- */
 
-/* A byte's meaning for the run that contains it. */
+/* The meaning of a byte for the run that contains it. */
 typedef enum FrameStep {
         FRAME_CONTINUE,        /* it is part of the run */
         FRAME_ITEM_START,      /* it is an item's first byte */
         FRAME_ITEM_END,        /* it is an item's last byte */
-        FRAME_ITEM_END_BEFORE, /* the item ended before it; it is processed again */
+        FRAME_ITEM_END_BEFORE, /* the item ended before this byte, which is processed again */
         FRAME_SKIP,            /* it is part of nothing */
 } FrameStep;
 

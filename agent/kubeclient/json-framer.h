@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 enum {
-        /* Bytes of an item. More than the largest object of a server, so that no user's object ends
-         * the list of all: etcd stores at most 1.5 MiB, and JSON has six bytes for some characters.
-         */
+        /* Limit of an item in bytes: more than the largest object of a server, so that no user's
+         * object makes the whole list fail. etcd stores at most 1.5 MiB, and JSON uses six bytes
+         * for some characters. */
         JSON_FRAMER_ITEM_MAX = 16 * 1024 * 1024,
         JSON_FRAMER_DEPTH_MAX = 64,
         JSON_FRAMER_REST_MAX = 64 * 1024, /* bytes of a List without its items */

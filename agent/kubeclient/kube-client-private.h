@@ -119,8 +119,8 @@ void kube_connections_limit_idle(const KubeConnections *connections);
 /* A response arrived. */
 void kube_connections_note_response(KubeConnections *connections, CURL *easy);
 
-/* Ends its requests in flight, because their connection has stopped responding: they are repeated
- * on a new one. Only to be called while it is held. */
+/* Ends the requests in flight of a generation whose connection has stopped responding; they are
+ * repeated on a new one. Only to be called while the generation is held. */
 void kube_connections_fail_requests(KubeConnections *connections);
 
 /* Whether requests must not be started or freed now. */
@@ -165,11 +165,11 @@ typedef struct KubeRequestName {
 
 KubeRequestName kube_request_name(const KubeRequest *request);
 
-/* The server has responded, or has not: 'error' is copied. */
+/* The server has responded or, with 'error', which is copied, has not. */
 void kube_client_mark_reachable(KubeClient *client);
 void kube_client_mark_unreachable(KubeClient *client, const char *error);
 
-/* No server is listening at its address, or only a proxy in front of it. */
+/* Nothing is listening at the server's address except possibly a proxy in front of it. */
 void kube_client_mark_down(KubeClient *client);
 void kube_client_notify_state(KubeClient *client);
 

@@ -201,7 +201,7 @@ void kube_client_refresh_token(KubeClient *client, bool must) {
         set_token_error(client, r < 0 ? strdup(error_message(&error, r)) : NULL);
 }
 
-/* Like in client-go: the token from the token file, or the literal token if the file is missing. */
+/* As in client-go: the token from the token file, or the literal token if the file is missing. */
 static int load_bearer_token(KubeClient *client, const Kubeconfig *config) {
         cleanup_free char *file = config->token_file ? strdup(config->token_file) : NULL;
 

@@ -75,7 +75,7 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *kubeconfig, Error *
 typedef enum KubeGateVerdict {
         KUBE_GATE_PASSES,  /* requests are sent until the server is unreachable again */
         KUBE_GATE_FAILS,   /* no valid response: waiting requests fail like this one, and the next
-                            * request is tried */
+                            * request tries again */
         KUBE_GATE_REJECTS, /* waiting requests fail, because they belong to another server; later
                             * ones are sent */
 } KubeGateVerdict;
@@ -105,10 +105,11 @@ DEFINE_CLEANUP(KubeRequest *, kube_request_cancel)
 typedef struct KubeClientState {
         const char *server;
         bool is_reached;                    /* the last request got a response, with any status */
-        uint64_t since;                     /* when this last changed; 0: nothing was sent yet */
+        uint64_t since;                     /* time of the last change of is_reached; 0: nothing has
+                                             * been sent yet */
         const char *last_error;             /* the reason if it is not reached; otherwise NULL */
-        const char *last_unreachable_error; /* kept after it is reached again; NULL: it was never
-                                             * unreachable */
+        const char *last_unreachable_error; /* the last error, kept after the server is reached
+                                             * again; NULL: it was never unreachable */
         /* The error of the kubeconfig's files, whose last valid content is in use; NULL: none. */
         const char *credentials_error;
         uint64_t n_requests;            /* started */
@@ -124,9 +125,9 @@ void kube_client_dump(const KubeClient *client, FILE *out);
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),
                                     void *userdata);
 
-/* Called each time that the server is reachable again, or may be because the clock was set.
- * 'was_down': no server was listening, so the one that responds now may have an older state of
- * etcd; earlier resourceVersions must not be used. */
+/* Called each time the server is reachable again, or may be because the clock was set. 'was_down':
+ * no server was listening, so the one that responds now may have an older state of etcd, and
+ * earlier resourceVersions must not be used. */
 typedef struct KubeReconnectListener KubeReconnectListener;
 struct KubeReconnectListener {
         KubeReconnectListener *next; /* owned by the client */

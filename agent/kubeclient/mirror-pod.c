@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* Not included in the spec of a mirror pod. Classes are objects of the API server, and may have
- * other values there than in this node's files; pods cannot be created with ephemeral
- * containers. */
+/* Fields that are not included in the spec of a mirror pod. Classes are objects of the API server,
+ * where they may have other values than in this node's files; and pods cannot be created with
+ * ephemeral containers. */
 static const char *const omitted_spec_fields[] = {
         "imagePullSecrets",    "overhead",           "priority",
         "runtimeClassName",    "serviceAccountName", "resourceClaims",
@@ -51,7 +51,7 @@ static void remove_volumes(json_t *spec) {
                         (void) json_array_remove(volumes, i);
 }
 
-/* A variable from an object, or from a file in a volume that was omitted. */
+/* Whether the variable comes from an object, or from a file in a volume that was omitted. */
 static bool is_refused_variable(json_t *variable, json_t *volumes) {
         json_t *source = json_object_get(variable, "valueFrom");
         json_t *file = json_object_get(source, "fileKeyRef");
@@ -109,8 +109,8 @@ static bool is_static_pod_of_file(const json_t *pod) {
                streq_ptr(json_text(annotations, "kubernetes.io/config.source"), "file");
 }
 
-/* Like in the kubelet: otherwise the cluster would delete the mirror pod for each taint of the
- * node. */
+/* As in the kubelet, the pod tolerates all NoExecute taints, because otherwise the cluster would
+ * delete the mirror pod for each such taint of the node. */
 static int tolerate_no_execute(json_t *spec) {
         cleanup_json json_t *toleration =
                 json_pack("{s:s, s:s}", "operator", "Exists", "effect", "NoExecute");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The mirror pod of a static pod (kubelet: pkg/kubelet/pod, mirror_client) as it is created:
- * pod-api-request.h decides when it is created and deleted, apiserver/pod-status-writer.h sends the
+/* The mirror pod of a static pod (kubelet: pkg/kubelet/pod, mirror_client) as it is created.
+ * pod-api-request.h decides when it is created and deleted; apiserver/pod-status-writer.h sends the
  * requests. */
 
 #include <jansson.h>

@@ -11,9 +11,10 @@
 #include "common/event-source.h"
 #include "common/text.h"
 
-/* One request at a time, determined by the assumed state of the server's object: if unknown, it is
- * read; if absent, created; if present, renewed. If a response contradicts the assumption, the
- * assumption is changed and the next request follows at once; other failures cause a delay. */
+/* One request is sent at a time. The assumed state of the server's object determines it: if
+ * unknown, the object is read; if absent, created; if present, renewed. If a response contradicts
+ * the assumption, the assumption is changed and the next request follows at once; other failures
+ * cause a delay. */
 
 #define LEASES "/apis/coordination.k8s.io/v1/namespaces/" LEASE_NAMESPACE "/leases"
 
@@ -263,7 +264,7 @@ int kube_lease_controller_set_node(KubeLeaseController *controller, const char *
         }
         free(controller->node_uid);
         controller->node_uid = copy;
-        /* The Lease of an earlier Node is deleted with that Node: it is read again. */
+        /* The Lease of an earlier Node is deleted with that Node, so the Lease is read again. */
         if (uid && !controller->request)
                 schedule_lease_sync(controller, 0);
         return 0;

@@ -24,12 +24,13 @@ typedef struct KubeLeaseControllerSpec {
          * response. */
         void (*on_error)(const char *error, unsigned status, void *userdata);
         /* The server's history is older than before, for example after a restored backup: later
-         * reports are lost, and watches will not show this. */
+         * reports are lost, which watches do not show. */
         void (*on_history_lost)(void *userdata);
         void *userdata;
 } KubeLeaseControllerSpec;
 
-/* Waits for a Node. Callbacks may be NULL; the name is copied. 0 or -errno. */
+/* Creates a controller that waits for a Node. Callbacks may be NULL; the name is copied. 0 or
+ * -errno. */
 int kube_lease_controller_new(sd_event *event, const KubeLeaseControllerSpec *spec,
                               KubeLeaseController **ret);
 KubeLeaseController *kube_lease_controller_free(KubeLeaseController *controller);

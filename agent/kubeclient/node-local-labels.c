@@ -345,7 +345,7 @@ json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *ow
         return patch;
 }
 
-/* A label with another value in the list of 'before' was changed by this node, in the
+/* If the list of 'before' has another value for the label, this node has changed it, because of its
  * configuration. */
 void node_local_labels_find_restored(const json_t *before, const json_t *after,
                                      void (*on_restored)(const char *key, const char *found,

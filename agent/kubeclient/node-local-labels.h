@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* Whether NodeRestriction permits a node to set the label on itself; otherwise it refuses the whole
+/* Whether NodeRestriction permits a node to set the label on itself; if not, it refuses the whole
  * Node. */
 bool node_label_is_self_assignable(const char *key);
 
@@ -21,8 +21,8 @@ json_t *node_local_annotations_to_json(const NodeLabelsTaints *own);
 json_t *node_local_taints_to_json(const NodeLabelsTaints *own);
 
 /* The patch of the metadata that makes the server's Node equal to the local configuration; an empty
- * object if it is equal. Only an administrator can remove taints: NodeRestriction does not permit a
- * node to do so. */
+ * object if nothing differs. Only an administrator can remove taints: NodeRestriction does not
+ * permit a node to do so. */
 json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *own);
 
 /* The node's own labels that other writers had changed ('found' is their value) or removed (NULL)

@@ -79,7 +79,7 @@ static json_t *find_node_condition(const json_t *status, const char *type) {
         return NULL;
 }
 
-/* The patch of one condition; only its heartbeat if nothing else differs. */
+/* The patch of one condition, which contains only the heartbeat if nothing else differs. */
 static json_t *diff_condition(json_t *before, const NodeStatus *status, unsigned condition,
                               uint64_t now, bool *changed) {
         uint64_t since = node_reported_condition_since(status, condition);

@@ -16,7 +16,7 @@ static json_t *write_node_time(uint64_t realtime) {
         return json_string(format_rfc3339(buffer, realtime));
 }
 
-/* NULL: not the condition of a source, or of a source that is not configured. */
+/* NULL: the condition does not belong to a source, or its source is not configured. */
 static const NodeSourceStatus *find_reported_source(const NodeStatus *status, unsigned condition) {
         if (condition < NODE_REPORTED_SOURCES)
                 return NULL;
@@ -94,7 +94,7 @@ json_t *node_condition_to_json(const NodeStatus *status, unsigned condition, uin
                                         is_set ? info->message_true : info->message_false);
 }
 
-/* In the canonical form of the server, so that equal values compare as equal. */
+/* The values are in the canonical form of the server, so that equal values compare as equal. */
 static json_t *write_quantity(const char *text) {
         Quantity quantity = { 0 };
         json_t *json;
@@ -185,8 +185,8 @@ static json_t *write_node_info(const NodeInfo *info) {
         return json;
 }
 
-/* Features that an API server requires before it assigns pods or edits that need them to a node:
- * those that this agent supports, sorted (component-helpers, nodedeclaredfeatures). */
+/* The features that this agent supports, sorted. An API server requires a feature before it assigns
+ * pods or edits that need it to the node (component-helpers, nodedeclaredfeatures). */
 static json_t *write_declared_features(void) {
         return json_pack("[s, s, s]", "ExtendWebSocketsToKubelet",
                          "InPlacePodLevelResourcesVerticalScaling",

@@ -25,7 +25,7 @@ const char *node_reported_condition_name(unsigned condition);
 /* Whether the condition is reported although the Node does not have it yet. */
 bool node_has_reported_condition(const NodeStatus *status, unsigned condition);
 
-/* When it last changed; 0: unknown. */
+/* The time of its last change; 0: unknown. */
 uint64_t node_reported_condition_since(const NodeStatus *status, unsigned condition);
 
 /* One condition with all its members. */

@@ -215,7 +215,8 @@ static KubeWorkResult handle_node_error(NodeStatusUpdater *updater, const KubeRe
         cleanup_free char *why = kube_response_describe_error(response);
 
         report_node_error(updater, why ? why : "no memory", response->error ? 0 : response->status);
-        /* An admission policy may refuse the labels: try without them until the next heartbeat. */
+        /* An admission policy may refuse the labels, so they are omitted until the next heartbeat.
+         */
         if (response->error || updater->requested_state != NODE_PRESENT || updater->omits_labels ||
             (response->status != 403 && response->status != 422))
                 return KUBE_WORK_RETRY_LATER;
@@ -223,15 +224,16 @@ static KubeWorkResult handle_node_error(NodeStatusUpdater *updater, const KubeRe
         return KUBE_WORK_RETRY_NOW;
 }
 
-/* Whether the watch has reported the object since the request was sent: that report is newer, or
- * the next one will be. */
+/* Whether the watch has reported the object since the request was sent, in which case that report,
+ * or the next one, is newer. */
 static bool is_response_outdated(const NodeStatusUpdater *updater) {
         return updater->state == NODE_PRESENT && updater->requested_n_watched != updater->n_watched;
 }
 
 /* The response may contain changes by other writers to which the request does not react, and which
- * no watch event reports if the watch started later. Only done once: if a server modifies what it
- * receives, for example through a webhook, it must not be sent the same patch endlessly. */
+ * no watch event reports if the watch started later. This is done only once, because a server that
+ * modifies what it receives, for example through a webhook, must not be sent the same patch
+ * endlessly. */
 static KubeWorkResult compare_node_again(NodeStatusUpdater *updater) {
         updater->is_compared_again = !updater->is_compared_again;
         return updater->is_compared_again ? KUBE_WORK_RETRY_NOW : KUBE_WORK_DONE;
@@ -335,8 +337,8 @@ static void on_node_list_end(bool is_complete, void *userdata) {
         updater->is_listing = false;
         if (!is_complete || updater->is_listed)
                 return;
-        /* The list may be older than a request of this node: reading the Node shows whether it is
-         * gone. */
+        /* The list may be older than a request of this node, so the Node is read to find out
+         * whether it is gone. */
         set_node_state(updater, updater->state == NODE_PRESENT ? NODE_UNKNOWN : NODE_ABSENT);
         mark_node_dirty(updater);
 }

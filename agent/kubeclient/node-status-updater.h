@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Registers the Node, and again if it was deleted; updates its status immediately when it changes
- * and every five minutes (the default of nodeStatusReportFrequency; that setting and
+/* Registers the Node, and registers it again if it was deleted; updates its status immediately when
+ * it changes and every five minutes (the default of nodeStatusReportFrequency; that setting and
  * nodeStatusUpdateFrequency are ignored); and reports the labels and taints of other writers. */
 
 #include "agent/kubeclient/kube-client.h"
@@ -21,12 +21,11 @@ typedef struct NodeStatusUpdater NodeStatusUpdater;
 typedef struct NodeStatusUpdaterSpec {
         KubeClient *client;
         const char *name;
-        bool registers_node; /* false: the Node is created by someone else, like with registerNode:
-                              * false
+        bool registers_node; /* false: somebody else creates the Node, as with registerNode: false
                               */
 
         /* The local Node, read for each request. Labels and taints are borrowed, the caller ends
-         * the status. 0 or -errno: retry later. */
+         * the status. 0; or -errno, after which it is called again later. */
         int (*get_local_node)(const NodeLabelsTaints **ret_local, NodeStatus *ret_status,
                               void *userdata);
         /* The Node exists or has changed: its external labels and taints, and its UID; borrowed.
@@ -40,7 +39,8 @@ typedef struct NodeStatusUpdaterSpec {
         void *userdata;
 } NodeStatusUpdaterSpec;
 
-/* Starts. Callbacks are called from the loop; all but get_local_node may be NULL. 0 or -errno. */
+/* Starts the updater. Callbacks are called from the loop; all except get_local_node may be NULL. 0
+ * or -errno. */
 int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
                             NodeStatusUpdater **ret);
 NodeStatusUpdater *node_status_updater_free(NodeStatusUpdater *updater);

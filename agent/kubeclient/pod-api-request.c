@@ -135,9 +135,9 @@ static int create_mirror_pod_request(const KubeLocalPod *local, const char *node
                                ret);
 }
 
-/* A mirror pod is immutable: it is created again when the static pod has been edited in place and
- * runs with the edited spec: 'kubeadm upgrade' takes the new hash and the running pod as proof that
- * the component is up. Mirror pods of version 0.2 have its UID instead of a hash. */
+/* A mirror pod is immutable, so it is created again when the static pod has been edited in place
+ * and runs with the edited spec; 'kubeadm upgrade' takes the new hash and the running pod as proof
+ * that the component is up. Mirror pods of version 0.2 contain the UID instead of a hash. */
 static bool is_mirror_current(const KubeLocalPod *local, const KubeObjectSummary *remote) {
         const char *hash = config_hash_of(local);
 

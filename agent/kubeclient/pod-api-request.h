@@ -33,7 +33,8 @@ typedef enum KubePodRequestKind {
 typedef struct KubePodRequest {
         KubePodRequestKind kind;
         char *body;       /* NULL: no request */
-        bool is_reported; /* no request is needed: the server's object has this status already */
+        bool is_reported; /* no request is needed, because the server's object already has this
+                           * status */
 } KubePodRequest;
 
 /* 'remote' is NULL if the server has no object with the name, 'node_uid' is NULL if the Node does

@@ -40,7 +40,7 @@ static bool is_json_empty(json_t *value) {
 
 static bool is_json_same(json_t *a, json_t *b);
 
-/* Each field of 'a' is in 'b'. */
+/* Whether each field of 'a' is in 'b'. */
 static bool is_json_subset(json_t *a, json_t *b) {
         const char *key;
         json_t *value;
@@ -81,8 +81,8 @@ static json_t *find_pod_condition(json_t *conditions, const char *type) {
         return NULL;
 }
 
-/* As long as the status of a condition stays the same, its time is kept, like in the kubelet: a
- * restarted agent computes another one. Both are RFC 3339 in UTC, which sorts as text. */
+/* As in the kubelet, the time of a condition is kept as long as its status stays the same, because
+ * a restarted agent computes another time. Both are RFC 3339 in UTC, which sorts as text. */
 static int keep_transition_times(json_t *reported, json_t *ours) {
         size_t i;
         json_t *condition;

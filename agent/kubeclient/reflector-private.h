@@ -37,7 +37,7 @@ struct KubeReflector {
         char *resource_version;  /* NULL: a list is due */
         char *continue_token;    /* of the next page; NULL: a new list */
         bool allows_cached_list; /* the first list may come from the server's cache */
-        bool is_unpaged;         /* in one piece, as a continue token has expired */
+        bool is_unpaged;         /* in one piece, because a continue token has expired */
         bool is_list_reported;   /* on_list_begin has been called */
         bool is_synced;
         bool has_progressed; /* this watch has reported a version */
@@ -51,7 +51,7 @@ struct KubeReflector {
         bool is_doomed;
 };
 
-/* For use around callbacks: it is not freed while it is held. */
+/* For use around callbacks: a reflector is not freed while it is held. */
 void reflector_hold(KubeReflector *r);
 void reflector_release(KubeReflector *r);
 

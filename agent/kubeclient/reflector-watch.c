@@ -13,8 +13,8 @@
 #include <errno.h>
 
 enum {
-        /* The timeout that a server chooses without a parameter; random, so that not all end
-         * together. */
+        /* The timeout that a server chooses without a parameter; random, so that not all watches
+         * end together. */
         WATCH_MIN_SEC = 1800,
         WATCH_MAX_SEC = 3600,
         WATCH_SLACK_SEC = 30,    /* how long a watch may exceed its timeout */
@@ -132,8 +132,8 @@ static bool is_watch_stream_broken(KubeReflector *r, const KubeResponse *respons
         return true;
 }
 
-/* A broken watch is an error only if it cannot be resumed. All nodes notice it at the same moment,
- * so each one waits for a random time. */
+/* A broken watch is an error only if it cannot be resumed. All nodes notice the loss of a server at
+ * the same moment, so each one waits for a random time. */
 static void resume_broken_watch(KubeReflector *r, const KubeResponse *response) {
         if (r->has_progressed)
                 kube_back_off_reset(&r->back_off);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Three states: waiting, listing, watching. Only the last resourceVersion is kept from one watch to
- * the next; without one, a list is due. The result of a request determines whether that version is
- * still valid, and how long to wait. */
+/* A reflector has three states: waiting, listing, watching. Only the last resourceVersion is kept
+ * from one watch to the next; without one, a list is due. The result of a request determines
+ * whether that version is still valid, and how long to wait. */
 
 #include "agent/kubeclient/reflector-private.h"
 
@@ -78,8 +78,8 @@ static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *user
 }
 
 /* Reflectors that only wait for the server continue within two seconds. A server with an older
- * state would send no events until its versions have exceeded the known one: only a list shows its
- * state. */
+ * state would send no events until its versions have exceeded the known one, so only a list shows
+ * its state. */
 static void on_reflector_reconnect(bool was_down, void *userdata) {
         KubeReflector *r = userdata;
         uint64_t usec = back_off_random() % (2 * USEC_PER_SEC);

@@ -18,8 +18,8 @@ typedef struct KubeBackOff {
 extern const BackOffLimits kube_back_off_default; /* 800 ms to 30 s */
 extern const BackOffLimits kube_back_off_slow;    /* 10 s to 5 min: after a refusal */
 
-/* The limits of the back-off after an HTTP status, 0: no response; and its end for messages:
- * "retrying within a minute". */
+/* The limits of the back-off after an HTTP status (0: no response); and the end of a message about
+ * it, "retrying within a minute". */
 const BackOffLimits *kube_back_off_limits_for_status(unsigned status);
 const char *kube_back_off_retry_hint(unsigned status);
 

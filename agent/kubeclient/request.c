@@ -128,12 +128,12 @@ static void record_request_end(KubeRequest *request, CURLcode code, const char *
             connections->is_failing)
                 return;
         if (code == CURLE_OPERATION_TIMEDOUT && connections->received_at >= request->started_at)
-                return; /* other responses arrive: the server is slow, but its connection is
+                return; /* other responses arrive, so the server is slow, but its connection is
                          * alive */
         kube_client_mark_unreachable(client, error);
         if (is_server_down(request, code))
                 kube_client_mark_down(client);
-        /* A connection that does not respond is not used again: the next request gets a new one. */
+        /* A connection that does not respond is not used again; the next request gets a new one. */
         if (code != CURLE_OPERATION_TIMEDOUT)
                 return;
         if (connections == client->connections)
@@ -322,7 +322,7 @@ static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype pur
                 { IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MSEC },
         };
 
-        /* Its connection was closed at the moment when it started. */
+        /* The connection of the request was closed at the moment when it started. */
         if (kube_gate_holds(request)) {
                 request->is_premature = true;
                 request->abort_reason = "the connection was closed";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splits the server's URL of a kubeconfig. */
+/* Splits the server URL in a kubeconfig. */
 
 #include "agent/kubeclient/server-address.h"
 

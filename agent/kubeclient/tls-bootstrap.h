@@ -3,7 +3,7 @@
 
 /* TLS bootstrap (kubelet: --bootstrap-kubeconfig): requests the first client certificate of this
  * node with the token in the bootstrap kubeconfig, and writes a kubeconfig with that certificate.
- * Later certificates are obtained by rotation: certificate-manager.h. */
+ * Rotation (certificate-manager.h) obtains all later certificates. */
 
 #include "agent/kubeclient/certificate-request.h"
 

@@ -237,7 +237,7 @@ static int store_in_memfd(const char *name, const char *text, int *ret_fd) {
         return 0;
 }
 
-/* With the NUL, which separates them. */
+/* Hashes each text with its NUL, which separates it from the next one. */
 static int hash_tls_pems(const TlsPems *pems, char ret_hex[SHA256_HEX_SIZE]) {
         const char *const all[] = { pems->authority, pems->certificate, pems->key };
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();

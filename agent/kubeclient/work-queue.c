@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A key is in the queue from the time it is marked until it is clean. Due keys get their request in
- * the order in which they were marked. While the server is unreachable, one request at a time tests
- * it; once it is reachable, all keys are due. */
+/* A key is in the queue from the time at which it is marked until it is clean. Requests for due
+ * keys are sent in the order in which the keys were marked. While the server is unreachable, one
+ * request at a time tests it; once it is reachable, all keys are due. */
 
 #include "agent/kubeclient/work-queue.h"
 
@@ -182,7 +182,7 @@ static void on_queue_reconnect(bool was_down, void *userdata) {
                 return;
         kube_back_off_reset(&queue->back_off);
         queue->server_retry_at = 0;
-        queue->retried_at = 0; /* all are due, including those with their own delay */
+        queue->retried_at = 0; /* all keys are due, including those with their own delay */
         list_foreach(item, queue->items)
                 item->due_at = now_boottime_usec() + back_off_random() % (2 * USEC_PER_SEC);
         schedule_dispatch(queue);

@@ -14,8 +14,8 @@ typedef struct KubeWorkQueue KubeWorkQueue;
 typedef enum KubeWorkResult {
         KUBE_WORK_DONE,        /* the key is clean, unless it was marked again in the meantime */
         KUBE_WORK_RETRY_NOW,   /* build and send it again at once */
-        KUBE_WORK_RETRY_SOON,  /* after half a second, regardless of other keys: the server's
-                                * response will change without a request */
+        KUBE_WORK_RETRY_SOON,  /* retry after half a second, regardless of other keys, because the
+                                * server's response will change without a request */
         KUBE_WORK_RETRY_LATER, /* build and send it again after the back-off */
 } KubeWorkResult;
 
