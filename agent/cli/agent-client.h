@@ -29,9 +29,9 @@ int client_get_json(const char *socket, const char *path, json_t **ret, Error *r
 /* Sets the message of a connection that failed with this errno; returns its negative. */
 int client_explain_connection(int code, const char *socket, Error *reterr);
 
-/* Sets the message of an error response: its body, unless it is the text that the agent's HTTP
- * library prints if it refuses a request itself. Modifies 'text'. -E2BIG if the request is too
- * long, -EREMOTEIO. */
+/* Sets the message of an error response: its body, unless that is the text with which the agent's
+ * HTTP library itself refuses a request. Modifies 'text'. -E2BIG if the request is too long,
+ * -EREMOTEIO. */
 int client_explain_refusal(long status, char *text, Error *reterr);
 
 /* jansson's cleanup function has a different attribute. */

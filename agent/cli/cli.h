@@ -104,8 +104,8 @@ typedef struct Options {
 typedef struct Option {
         const char *name;
         char letter;          /* 0: none */
-        const char *argument; /* its placeholder, in capitals; NULL: no argument, the option sets a
-                               * bool */
+        const char *argument; /* placeholder of the argument, in capitals; NULL: no argument, the
+                               * option sets a bool */
         const char *help;
         size_t offset; /* in Options */
         bool is_list;  /* may be given several times; the member is an OptionValues */

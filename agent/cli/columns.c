@@ -8,10 +8,11 @@
 typedef struct ColumnCell {
         const char *text;
         size_t length;
-        unsigned width; /* of its column, once it is known */
+        unsigned width; /* width of its column, once it is known */
 } ColumnCell;
 
-/* The last cell of a line ends with the newline, not with a tab: it does not belong to a column. */
+/* The last cell of a line ends with the newline, not with a tab, so it does not belong to a column.
+ */
 typedef struct ColumnLine {
         ColumnCell cells[COLUMNS_MAX];
         unsigned n_cells;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Text in columns, as Go's text/tabwriter aligns it: a tab ends a cell, and adjacent lines with a
- * cell in the same column share its width. kubectl's tables and descriptions are aligned this way.
- */
+/* Text in columns, aligned as by Go's text/tabwriter: a tab ends a cell, and adjacent lines that
+ * have a cell in the same column share its width. kubectl's tables and descriptions are aligned
+ * this way. */
 
 #include "common/macros.h"
 

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* mainstay cp: copies files into and out of a container, as kubectl does: by running tar in the
- * container, so that paths have the container's meaning. The local half is a child process next to
+/* mainstay cp: copies files into and out of a container, as kubectl does, by running tar in the
+ * container, so that paths are those of the container. The local half is a child process next to
  * the session, connected by a pipe. */
 
 /* "[NAMESPACE/]POD:PATH", or a local path. */
@@ -212,8 +212,8 @@ static _Noreturn void unpack_child(const char *directory, const char *name, cons
                         ? error_setf(&error, errno, "%s: %s", directory, strerror(errno))
                         : tar_unpack(fd, name, target, &error);
 
-        /* A tar may end with more zeros than its reader needs; its writer must not fail because of
-         * that. */
+        /* A tar may end with more zeros than its reader needs, and its writer must not fail because
+         * of that. */
         while (r >= 0 && read(fd, rest, sizeof(rest)) > 0)
                 ;
         if (r < 0 && r != -ENODATA)

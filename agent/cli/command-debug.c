@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* debug: the dump of the agent's state, its log level, and the archive for a bug report. With an
- * image, the command refers to a pod, even if it is called "dump": see debug-pod.c. */
+ * image, the command refers to a pod, even to one that is called "dump"; see debug-pod.c. */
 
 #include "agent/cli/agent-client.h"
 #include "agent/cli/cli.h"

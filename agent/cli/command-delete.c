@@ -15,8 +15,7 @@
 
 #include <stdio.h>
 
-/* mainstay delete pod: the pod is stopped; as its manifest still exists, it is then started again.
- */
+/* mainstay delete pod: the pod is stopped and, because its manifest still exists, started again. */
 
 typedef struct PodDeletion {
         const Options *options;

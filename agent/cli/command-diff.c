@@ -78,7 +78,7 @@ static int diff_daemonset(const char *node, const json_t *pods, const DaemonSet 
 /* mainstay diff: the effect that these files would have on running pods if they were in the
  * manifest directory. Uses the agent's own plan (model/edit-plan.h). */
 
-/* As in diff(1) and kubectl: 0 no difference, 1 a difference, more: an error. */
+/* As in diff(1) and kubectl: 0: no difference; 1: a difference; greater: an error. */
 enum {
         DIFF_NONE = STATUS_OK,
         DIFF_SOME = 1,
@@ -176,8 +176,7 @@ static const json_t *find_priority_class(const ManifestDiff *diff, const char *n
         return NULL;
 }
 
-/* Like in the agent: values of a class that no longer exists are those with which the pod
- * started. */
+/* As in the agent, a class that no longer exists has the values with which the pod started. */
 static int resolve_diff_priority(const ManifestDiff *diff, PodSpec *spec) {
         const json_t *class = find_priority_class(diff, spec->priority_class_name);
 

@@ -34,8 +34,8 @@ static int print_kubeconfig_data(const char *member, const char *pem) {
         return 0;
 }
 
-/* The certificate is for the node's name, regardless of the address of the server. 'server' is its
- * URL; NULL: from the configuration. */
+/* The certificate is always for the node's name, whatever the address of the server is. 'server' is
+ * its URL; NULL: from the configuration. */
 static int print_kubeconfig(const json_t *parts, const char *server) {
         const char *name = strna(json_text(parts, "nodeName"));
         int r;

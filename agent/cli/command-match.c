@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay match: which of these manifests would run on a node with given labels and taints. Uses
- * the agent's own functions; needs no agent. */
+/* mainstay match: shows which of these manifests would run on a node with given labels and taints.
+ * Uses the agent's own functions; needs no agent. */
 
 #include "agent/cli/cli.h"
 

@@ -21,8 +21,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* `mainstay rollout status pod/NAME`: whether the manifest's revision of a pod is ready, or was
- * rolled back. */
+/* `mainstay rollout status pod/NAME`: shows whether the revision of a pod in its manifest is ready,
+ * or was rolled back. */
 
 typedef struct PodRolloutWait {
         const char *namespace;
@@ -71,7 +71,7 @@ static int show_pod_rollout_status(const Options *options, const char *namespace
         return watch_objects(options->socket, "/pods?watch=1", on_rollout_pod, &wait, reterr);
 }
 
-/* mainstay rollout: history, status, undo and restart of a DaemonSet, in kubectl's words. */
+/* mainstay rollout: history, status, undo and restart of a DaemonSet, with kubectl's wording. */
 
 /* The parsed arguments. */
 typedef struct RolloutTarget {

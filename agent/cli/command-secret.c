@@ -31,13 +31,13 @@
 
 enum {
         RECIPIENT_NAME_MAX = 100,
-        FIRST_VALUE = 2 /* of the words: the verb and the name come first */
+        FIRST_VALUE = 2 /* indexes of the words; the verb and the name come first */
 };
 
 typedef struct SecretPrinter {
         const Options *options;
         const char *namespace, *name;
-        bool is_sealed; /* for this machine; otherwise for recipients */
+        bool is_sealed; /* encrypt for this machine; otherwise for recipients */
         AgeKey *recipients;
         size_t n_recipients;
         Buffer recipient_names; /* separated by ", " */
@@ -52,7 +52,7 @@ static void secret_printer_done(SecretPrinter *printer) {
 
 /* ---- recipients ---- */
 
-/* In quotes it is YAML text, and ',' separates names. */
+/* The name is YAML text in quotes, and ',' separates names. */
 static int append_recipient_name(SecretPrinter *printer, const char *name) {
         cleanup_free char *plain = strndup(name, RECIPIENT_NAME_MAX);
 
@@ -180,7 +180,7 @@ static int append(SecretPrinter *printer, const char *text) {
         return buffer_append(&printer->text, text, strlen(text), SIZE_MAX);
 }
 
-/* As a block of YAML, with the lines indented. */
+/* Prints the text as a block of YAML, with its lines indented. */
 static int append_block(SecretPrinter *printer, const char *key, char *text) {
         char *line;
         int r = append(printer, "  ");
@@ -245,7 +245,7 @@ static int append_value(SecretPrinter *printer, size_t word, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "%s", key) : append_block(printer, key, text);
 }
 
-/* In quotes, so that a name such as "true" or "1" stays text. */
+/* Names are in quotes, so that a name such as "true" or "1" stays text. */
 static int append_member(SecretPrinter *printer, const char *name, const char *value,
                          const char *end) {
         int r = append(printer, name);

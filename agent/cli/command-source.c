@@ -72,7 +72,7 @@ static int open_source_argument(const char *path, bool is_made, Error *reterr) {
         return fd < 0 ? error_prefixf(reterr, fd, "%s", path) : fd;
 }
 
-/* Their names in the Secret, for readers of the index. */
+/* The names of the recipients in the Secret, for readers of the index. */
 static void explain_recipients(const DataObject *secret, int n) {
         const char *names = own_value_as_written(&secret->metadata, OWN_KEY_ENCRYPTED_FOR);
         int n_names = names && *names ? 1 : 0;
@@ -509,7 +509,7 @@ static void write_source_row(const json_t *condition, FILE *out, void *userdata)
         fputc('\n', out);
 }
 
-/* How often the agent is asked whether its work is complete. */
+/* The interval at which the agent is queried whether its work is complete. */
 static int wait_for_agent(const Options *options, const char *path, json_t **ret, Error *reterr) {
         for (int i = 0; i < BUSY_ASKED_MAX; i++) {
                 int r = client_get_json(options->socket, path, ret, reterr);
@@ -539,7 +539,7 @@ static void write_secret_row(const json_t *secret, FILE *out, void *userdata) {
         fputc('\n', out);
 }
 
-/* Shows those of the index in use, and of staticPodURL. */
+/* Shows the encrypted Secrets of the index in use and of staticPodURL. */
 static int show_encrypted_secrets(const Options *options, Error *reterr) {
         cleanup_json json_t *found = NULL, *rows = json_array();
         Columns columns = COLUMNS_TABLE;

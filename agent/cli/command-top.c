@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* mainstay top pods: CPU and memory usage. The agent has counters; a rate is the difference of two
- * samples, so two requests are sent. */
+/* mainstay top pods: CPU and memory usage. The agent provides counters, and a rate is the
+ * difference of two samples, so two requests are sent. */
 
 typedef struct PodTop {
         const Options *options;
@@ -58,7 +58,7 @@ static bool find_metric_rate(const PodTop *top, const char *metric, const char *
 }
 
 /* Millicores and mebibytes, rounded as in kubectl. A line is printed only if the rate is known; on
- * a kernel without the memory controller, no memory is known. */
+ * a kernel without the memory controller, memory usage is unknown. */
 static void write_resource_usage(const PodTop *top, const char *kind, const char *labels,
                                  const char *head, FILE *out) {
         char cpu[64], memory[64], amount[32] = "<unknown>";

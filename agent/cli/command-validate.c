@@ -13,8 +13,8 @@
 
 #include <stdio.h>
 
-/* mainstay validate: errors and warnings that the agent would report for these files; here unknown
- * fields are errors, too. */
+/* mainstay validate: the errors and warnings that the agent would report for these files; here
+ * unknown fields are also errors. */
 
 /* The node's name is a suffix of pod names; it is removed in output. */
 #define NODE_NAME "node"
@@ -147,7 +147,7 @@ static int keep_pods(const char *file, ManifestObjects *objects, SeenObjects *se
         return 0;
 }
 
-/* Pods of all files that wait for one another: 0, or -errno after an error was printed. */
+/* Finds pods of all files that wait for one another. 0, or -errno after an error was printed. */
 static int check_pod_cycles(const SeenObjects *seen) {
         const Pod *const *pods = (const Pod *const *) seen->pods.items;
         cleanup_free size_t *next = calloc(seen->pods.n + 1, sizeof(*next));

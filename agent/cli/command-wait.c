@@ -36,7 +36,7 @@ static bool is_awaited_pod(const PodWait *wait, const json_t *pod) {
         return own_pod_json_is_true(pod, wait->key);
 }
 
-/* 1 when all have been seen ready. */
+/* 1 when every pod has been ready once. */
 static int on_awaited_pod_event(const char *type, json_t *pod, void *userdata) {
         const PodWait *wait = userdata;
         bool is_done = streq(type, "DELETED") ||
@@ -96,7 +96,7 @@ static int wait_for_pods(PodWait *wait) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        /* Pods that were ready may no longer be ready when the last one is. */
+        /* Pods that were ready need not be ready any more when the last one becomes ready. */
         while ((r = check_awaited_pods(wait, &error)) != 0 && r != -ENOMEM) {
                 if (now_boottime_usec() >= wait->end)
                         return fail_timeout(wait, &error, r);

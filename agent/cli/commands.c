@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of all commands and options: the command line is parsed by them, and help is printed
- * from them. Option texts follow those of kubectl. */
+/* The tables of all commands and options, by which the command line is parsed and from which help
+ * is printed. Option texts follow those of kubectl. */
 
 #include "agent/cli/cli.h"
 

@@ -73,7 +73,7 @@ static int add_json_of_agent(DebugBundle *bundle, const char *name, const char *
         return add_json(bundle, name, json, reterr);
 }
 
-/* The rest of a longer text is omitted. */
+/* Limit of a text; the rest of a longer one is omitted. */
 static int collect_text(const char *data, size_t length, void *userdata) {
         Buffer *text = userdata;
         size_t room = MEMBER_BYTES_MAX - MIN(text->length, (size_t) MEMBER_BYTES_MAX);

@@ -21,7 +21,7 @@ enum {
 
 /* ---- the container ---- */
 
-/* The additions of a profile to the container, like in kubectl debug. */
+/* The additions of a profile to the container, as in kubectl debug. */
 static const struct {
         const char *name;
         const char *security_context; /* JSON; NULL: none */
@@ -189,7 +189,7 @@ static int print_debug_log(const char *data, size_t length, void *userdata) {
         return write_all(STDOUT_FILENO, data, length);
 }
 
-/* It had ended before a client could be attached. */
+/* The container had ended before a client could be attached. */
 static int print_container_log(const Options *options, const json_t *pod, const char *container,
                                Error *reterr) {
         cleanup_free char *path = text_format("/containerLogs/%s/%s/%s",
@@ -205,7 +205,7 @@ static bool has_container_ended(const json_t *pod, const char *container) {
         return json_at(find_container_status_of(pod, container), "state", "terminated");
 }
 
-/* It may end at any time before a client is attached. */
+/* The container may end at any time before a client is attached. */
 static int show_container(const Options *options, const json_t *pod, const char *container,
                           Error *reterr) {
         cleanup_json json_t *later = NULL;

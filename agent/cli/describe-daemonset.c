@@ -19,8 +19,8 @@
 
 #include <stdio.h>
 
-/* describe daemonset: kubectl's lines, and the rule that decides whether the set runs on this node.
- */
+/* describe daemonset: kubectl's lines, and the rule that determines whether the set runs on this
+ * node. */
 
 static void describe_daemonset_on_node(const json_t *set, FILE *out) {
         const json_t *here = find_status_condition(set, "RunsHere");

@@ -190,7 +190,7 @@ static void write_ports(FILE *out, const json_t *container, const char *label, c
         fputc('\n', out);
 }
 
-/* "Command:" with one argument a line; an argument with newlines has several lines. */
+/* "Command:" with one argument per line; an argument with newlines takes several lines. */
 static void describe_command_words(FILE *out, const char *label, const json_t *words) {
         size_t i;
         json_t *word;
@@ -467,7 +467,8 @@ static void write_tolerations(FILE *out, const json_t *tolerations) {
         }
 }
 
-/* Not in kubectl: the manifest file of the pod, and why its present content is not used. */
+/* Not in kubectl: the manifest file of the pod, and the reason why its current content is not used.
+ */
 static void write_manifest(FILE *out, const json_t *manifest) {
         const char *error = json_text(manifest, "error");
         char since[LONG_TIME_SIZE];

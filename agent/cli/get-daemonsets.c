@@ -23,7 +23,7 @@ static const GetKind daemonset_kind = { .word = "daemonset.apps",
                                         .extra_heading = "source",
                                         .extra_cell = source_of_daemonset };
 
-/* The columns are kubectl's, which show only that a set has no pod. */
+/* The warning is needed because kubectl's columns show only that a set has no pod. */
 static void warn_refused_daemonsets(const json_t *sets) {
         size_t i;
         json_t *set;

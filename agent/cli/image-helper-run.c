@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the build directory where mainstay runs from it, else where it is installed. */
+/* The program in the build directory if mainstay runs from there, otherwise the installed one. */
 static void find_image_helper(char ret[static PATH_MAX]) {
         char self[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);

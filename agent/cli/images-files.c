@@ -39,7 +39,7 @@ static int copy_file(int from, int to) {
         }
 }
 
-/* Under a temporary name until it is complete and synced. */
+/* The file has a temporary name until it is complete and synced. */
 static int copy_into_preload(const char *file, const char *preload, Error *reterr) {
         cleanup_close int dir = open(preload, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int from = open(file, O_RDONLY | O_CLOEXEC), to = -EBADF;
@@ -215,7 +215,7 @@ int images_import(const Options *options, char *const *names, size_t n) {
 
 /* ---- mainstay-image ---- */
 
-/* Its exit status, or -errno. Its standard error is that of mainstay. */
+/* The exit status of mainstay-image, or -errno. Its standard error is that of mainstay. */
 static int run_image_helper(const char *verb, const char *store, const char *word,
                             const char *other, int output) {
         return image_helper_run(&(ImageHelperRun){ .verb = verb,
@@ -348,8 +348,8 @@ int images_diff(const Options *options, char *const *names, size_t n) {
 
 /* ---- verify, repair ---- */
 
-/* The blobs of the store are compared with their digests, images in archives with their archive.
- * Each check prints its own errors. */
+/* The blobs of the store are compared with their digests, and images from archives with their
+ * archives. Each check prints its own errors. */
 static int verify_images(const json_t *all, bool repairs, Error *reterr) {
         const char *store = strna(json_text(all, "store")), *repair = repairs ? "--repair" : NULL;
         cleanup_strv char **archives = NULL;

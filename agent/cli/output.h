@@ -24,8 +24,8 @@ bool format_is_table(Format format);
  * -errno. */
 int print_object(Format format, bool is_in_stream, json_t *object);
 
-/* Several objects are printed as a List, like in kubectl; a single object that was requested by
- * name is printed itself. */
+/* Several objects are printed as a List, as in kubectl; a single object that was requested by name
+ * is printed alone. */
 int print_list(Format format, bool is_by_name, json_t *objects);
 
 /* Prints "pod/web" for each object. */

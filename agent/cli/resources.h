@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Resource names and short names, like in kubectl. */
+/* Resource names and short names, as in kubectl. */
 
 #include "agent/cli/cli.h"
 

@@ -191,7 +191,7 @@ static int list_all_images(const IndexImagesMaker *maker, char ***ret) {
 
 /* ---- mainstay-image ---- */
 
-/* Its output, parsed. 0; -ENOENT; or -EIO with its message. */
+/* Parses the output of mainstay-image. 0; -ENOENT; or -EIO with its message. */
 static int ask_image_helper(const IndexImagesMaker *maker, const char *verb,
                             const char *const *words, size_t n_words, const json_t *settings,
                             json_t **ret, Error *reterr) {
@@ -245,7 +245,7 @@ static int collect_from(const IndexImagesMaker *maker, const char *name, const c
                                 settings, ret, reterr);
 }
 
-/* From the first place that contains the image; registries are queried last. */
+/* Takes the image from the first place that contains it; registries are queried last. */
 static int collect_platform(const IndexImagesMaker *maker, const char *name, const char *platform,
                             json_t **ret, Error *reterr) {
         int r = -ENOENT;
@@ -371,7 +371,7 @@ static int add_deltas(const IndexImagesMaker *maker, const char *name, const cha
 
 /* ---- blobs ---- */
 
-/* Copies, and hashes what it copies. */
+/* Copies bytes, and hashes them at the same time. */
 static int copy_hashed(int from, int to, char ret[SHA256_HEX_SIZE]) {
         cleanup_free char *buffer = malloc(COPY_BYTES);
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();

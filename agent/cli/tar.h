@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files and directories as a tar, by libarchive: the data that cp sends to and receives from a
- * container. Also a compressed tar of texts. */
+/* Files and directories as a tar, with libarchive: the data that cp sends to a container or
+ * receives from it. Also a compressed tar of texts. */
 
 #include "common/error.h"
 

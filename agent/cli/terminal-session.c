@@ -31,7 +31,7 @@ typedef struct ExecClientSession {
         int signal_fd; /* SIGWINCH and termination signals; -EBADF without a terminal */
         int error;     /* the error of writing output */
         bool is_input_over;
-        char error_line[ERROR_LINE_MAX + 1]; /* untrusted: the part of it that has arrived */
+        char error_line[ERROR_LINE_MAX + 1]; /* untrusted: the part of the line that has arrived */
         size_t error_line_length;
         char *status; /* the final result from the agent */
         size_t status_length;
@@ -108,8 +108,8 @@ static void on_exec_channel_message(unsigned char channel, const char *data, siz
                 collect_error_lines(s, data, length);
                 return;
         }
-        /* Writing blocks: a slow reader of the output delays the command, and nothing is buffered.
-         */
+        /* Writing blocks, so a slow reader of the output delays the command, and nothing is
+         * buffered. */
         if (fd >= 0 && length > 0 && s->error >= 0)
                 s->error = write_all(fd, data, length);
 }

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 typedef struct SessionStreams {
-        int input_fd; /* each -EBADF if it is not connected */
+        int input_fd; /* each of them -EBADF if it is not connected */
         int output_fd;
         int error_fd;
         bool is_error_untrusted; /* written line by line, with control characters made visible */
@@ -17,8 +17,8 @@ typedef struct SessionStreams {
                               is one */
 } SessionStreams;
 
-/* Runs it to completion. 0 with its exit code; -EREMOTEIO or another -errno with a message if it
- * could not be run, or if the connection was lost. */
+/* Runs the command to completion. 0 with its exit code; -EREMOTEIO or another -errno with a message
+ * if it could not be run, or if the connection was lost. */
 int session_exec(const char *socket, const json_t *pod, const char *container, char *const *argv,
                  const SessionStreams *streams, int *ret_exit_code, Error *reterr);
 

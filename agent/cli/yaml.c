@@ -88,7 +88,7 @@ bool yaml_needs_quotes(const char *text) {
 static int emit_yaml_event(yaml_emitter_t *emitter, yaml_event_t *event, int is_made) {
         if (!is_made)
                 return -ENOMEM;
-        /* The emitter owns the event from here on, also on failure. */
+        /* The emitter owns the event from here on, even on failure. */
         return yaml_emitter_emit(emitter, event) ? 0 : -EIO;
 }
 
@@ -227,8 +227,8 @@ static int on_yaml_output(void *userdata, unsigned char *data, size_t length) {
         return fwrite(data, 1, length, userdata) == length;
 }
 
-/* libyaml writes changes of the writing direction unchanged, unless it escapes all non-ASCII
- * characters. */
+/* libyaml writes characters that change the writing direction unchanged, unless it escapes all
+ * non-ASCII characters. */
 static bool is_printable_json(json_t *json) {
         cleanup_free char *text = json_to_text(json, JSON_ENCODE_ANY);
         size_t left = text ? strlen(text) : 0;

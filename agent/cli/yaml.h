@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON as YAML, like kubectl prints it: keys sorted, strings quoted if a YAML parser would
- * interpret them as another type. */
+/* JSON as YAML, as kubectl prints it: keys sorted, strings quoted if a YAML parser would interpret
+ * them as another type. */
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Annotations for seccomp and AppArmor profiles, which have been replaced by fields. Like in
+/* Annotations for seccomp and AppArmor profiles, which have been replaced by fields. As in
  * Kubernetes, an annotation that contradicts its field is an error; without the field, an AppArmor
  * annotation sets it, and a seccomp annotation is ignored. */
 
@@ -127,7 +127,8 @@ int check_device_annotations(const Rules *rules) {
         const StringMap *annotations = &rules->pod->metadata.annotations;
         char text[EXCERPT_SIZE];
 
-        /* In an API server's pod it prevents the creation of the containers, like in containerd. */
+        /* In an API server's pod, an invalid profile prevents the creation of the containers, as in
+         * containerd. */
         for (size_t i = 0; i < annotations->n && !rules_are_of_api(rules); i++) {
                 const KeyValue *annotation = &annotations->items[i];
                 cleanup_strv char **names = NULL;
@@ -156,7 +157,7 @@ int check_profile_annotations(const Rules *rules) {
         return 0;
 }
 
-/* Invalid ones are handled by check_profile_annotations(). */
+/* check_profile_annotations() handles invalid values. */
 static int set_app_armor_profile(const PodSecurityContext *pod_context, const char *value,
                                  SecurityContext *context) {
         static const char local[] = "localhost/";
@@ -167,7 +168,7 @@ static int set_app_armor_profile(const PodSecurityContext *pod_context, const ch
                                                            : PROFILE_UNSET;
         SecurityProfile *profile;
 
-        /* One that contradicts the pod's profile is an error, as in the kubelet. */
+        /* As in the kubelet, an annotation that contradicts the pod's profile is an error. */
         if (type == PROFILE_UNSET || pod_context->app_armor_profile)
                 return 0;
         profile = calloc(1, sizeof(*profile));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The rules of CDI beyond its tables: versions and which fields each one has, names that must be
- * unique, edits that must not be empty. Parsing ends at the first error: a file is valid as a whole
- * or not at all.
- */
+/* The rules of CDI beyond its tables: versions and the fields that each of them has, names that
+ * must be unique, edits that must not be empty. Parsing ends at the first error, because a file is
+ * valid as a whole or not at all. */
 
 #include "agent/manifest/cdi-spec.h"
 

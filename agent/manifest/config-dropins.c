@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The walk of the directory: that of Go's filepath.WalkDir(), which the kubelet uses. */
+/* Walks the directory in the order of Go's filepath.WalkDir(), which the kubelet uses. */
 
 #include "agent/manifest/config-files.h"
 #include "common/cleanup.h"

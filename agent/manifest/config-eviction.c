@@ -12,8 +12,8 @@
 
 #define TRANSITION_DEFAULT_USEC (300 * USEC_PER_SEC)
 
-/* The kubelet's default thresholds, but no more than a twentieth of the memory: a board with 128
- * MiB never has 100 MiB available, so no pod would start. Unless mergeDefaultEvictionSettings is
+/* The kubelet's default thresholds, but at most a twentieth of the memory, because a board with 128
+ * MiB never has 100 MiB available, and no pod would start. Unless mergeDefaultEvictionSettings is
  * set, a single configured threshold replaces all of them. */
 static const struct {
         EvictionSignal signal;
@@ -51,7 +51,7 @@ static double parse_percentage(const char *text) {
         return end > text && streq(end, "%") ? value / 100 : NAN;
 }
 
-/* With Kubernetes' messages. A percentage of 0 or 100 disables the threshold. */
+/* The messages are those of Kubernetes. A percentage of 0 or 100 disables the threshold. */
 static int parse_eviction_percentage(const EvictionSetting *entry, double *ret) {
         const char *value = entry->pair->value;
         double fraction = parse_percentage(value);
@@ -257,7 +257,7 @@ int config_read_eviction(const Decoder *d, const YamlNode *root, Config *config)
         if (config->eviction_pressure_transition_period)
                 (void) duration_parse(config->eviction_pressure_transition_period,
                                       &policy->transition_usec);
-        if (policy->transition_usec == 0) /* like in the kubelet, unset means the default */
+        if (policy->transition_usec == 0) /* as in the kubelet, unset means the default */
                 policy->transition_usec = TRANSITION_DEFAULT_USEC;
         policy->max_pod_grace_seconds = config->eviction_max_pod_grace_period.value;
         policy->has_memcg_notification = config->kernel_memcg_notification;

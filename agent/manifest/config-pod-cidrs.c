@@ -110,7 +110,7 @@ static int check_pod_cidr_list(char *const *cidrs, size_t *ret_i, Error *reterr)
         return 0;
 }
 
-/* The kubelet's form, separated by commas. */
+/* The kubelet's form, with commas as separators. */
 static int split_pod_cidr(const char *text, char ***ret) {
         cleanup_free char *copy = strdup(text);
         char *rest = copy, *item;

@@ -54,7 +54,7 @@ static bool is_absent_text(const Decoder *d, const Field *field, const YamlNode 
         return !node->text[0] && !(field->is_not_empty && d->mode == DECODE_MANIFEST);
 }
 
-/* An API server has admitted the content of its object, of which there may be a record. */
+/* An API server has admitted the content of its objects, and records may contain them. */
 static bool is_checked(const Decoder *d, const Field *field) {
         return field->check && (!field->is_manifest_check || d->mode == DECODE_MANIFEST);
 }
@@ -113,7 +113,7 @@ static int read_int(const Decoder *d, const Field *field, const YamlNode *node, 
                 return refuse_type(d, node, "a number", unquote_advice(node, YAML_NODE_INT));
         if (!yaml_node_int(node, &value))
                 return refuse_type(d, node, "a whole number of 64 bits", "");
-        /* The server has admitted it; only narrower limits of this node apply. */
+        /* The server has admitted the value, so only narrower limits of this node apply. */
         if (d->mode == DECODE_API && field->min < field->max)
                 value = MAX(field->min, MIN(value, field->max));
         if (field->max == FILE_MODE_MAX && (value < field->min || value > field->max))
@@ -288,7 +288,7 @@ static int expect_mapping(const Decoder *d, const YamlNode *node, const DecodePa
         return decode_error_at(d, node, path, refuse_type(d, node, "a mapping", ""));
 }
 
-/* Allocated at once: strv_append() would walk the array for each item. */
+/* The array is allocated at once, because strv_append() would walk it for each item. */
 static int decode_strings(Decoder *d, const Field *field, const YamlNode *node,
                           const DecodePath *path, void *at) {
         char **strings;
@@ -361,7 +361,8 @@ static int decode_string_map(Decoder *d, const Field *field, const YamlNode *nod
         }
         if (r < 0)
                 return r;
-        /* Sorted, like the API prints maps, so that their order in the file does not matter. */
+        /* The pairs are sorted, as in maps that the API prints, so that their order in the file
+         * does not matter. */
         qsort(map->items, map->n, sizeof(*map->items), compare_map_keys);
         return 0;
 }
@@ -692,7 +693,7 @@ static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, co
         return decoders[field->type](d, field, value, &path, field_at(field, object));
 }
 
-/* An embedded object may be absent: then its own required fields are reported. */
+/* If an embedded object is absent, its own required fields are reported. */
 static bool is_required_missing(const Field *field, const YamlNode *value) {
         if (!value || value->kind == YAML_NODE_NULL)
                 return true;

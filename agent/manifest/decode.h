@@ -11,15 +11,15 @@
 enum {
         DECODE_WARNINGS_MAX = 32, /* further warnings are only counted */
         DECODE_ERRORS_MAX = 100,  /* likewise */
-        DECODE_LIST_MAX = 20000,  /* items of an object list in a file: rules compare each one with
-                                   * all  others */
+        DECODE_LIST_MAX = 20000,  /* items of an object list in a file, because rules compare each
+                                   * one with all others */
 };
 
 typedef enum DecodeMode {
         DECODE_MANIFEST, /* refused fields are errors; unknown keys are warnings, or errors for a
                             caller that collects all errors */
         DECODE_API,      /* from an API server, which may be newer: unknown keys are ignored */
-        DECODE_RECORD,   /* the agent's own records: both are errors */
+        DECODE_RECORD,   /* the agent's own records: refused fields and unknown keys are errors */
         DECODE_CONFIG,   /* unknown keys are warnings, or errors in a strict schema; refused fields
                             are listed in 'without_effect' */
 } DecodeMode;
@@ -62,7 +62,8 @@ int decode_error_at(const Decoder *decoder, const YamlNode *node, const DecodePa
  * -ENOMEM. Returns r if there is no list of errors. */
 int decode_keep_error(const Decoder *decoder, int r);
 
-/* The number of collected errors; and r, or -EINVAL if more errors were collected since then. */
+/* The number of collected errors. The second function returns r, or -EINVAL if more errors have
+ * been collected since that number was returned. */
 size_t decode_count_errors(const Decoder *decoder);
 int decode_result(const Decoder *decoder, size_t n_errors, int r);
 
@@ -76,8 +77,8 @@ int decode_take_errors(const Decoder *decoder, char ***ret);
 int decode_warn(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                 const char *sentence);
 
-/* The same for a mistake, which is an error for a caller that collects all errors. It is not
- * counted, so that the object is validated further. */
+/* The same for a likely mistake, which is reported as an error to a caller that collects all
+ * errors. It does not count as an error of the object, so that the object is validated further. */
 int decode_warn_strictly(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                          const char *sentence);
 

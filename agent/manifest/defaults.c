@@ -160,7 +160,7 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = GRACE_PERIOD_DEFAULT_SEC,
                 };
-        /* Stored like in the API server. */
+        /* The value is stored as in the API server. */
         if (spec->termination_grace_period_seconds.value < 0)
                 spec->termination_grace_period_seconds.value = 1;
         for (size_t i = 0; i < spec->volumes.n; i++)

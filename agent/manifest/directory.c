@@ -8,9 +8,9 @@
  * A file that cannot be read never removes anything. Pods are dropped only if their file is absent
  * from a directory that can be listed and that is either the known one or contains manifests.
  *
- * No timer runs in the normal case. One is armed while a file is being written, for a moment after
- * a file vanished (editors remove a file and put it back), while the directory cannot be read, and
- * if inotify is not available. */
+ * No timer runs in the normal case. A timer is armed while a file is being written, for a moment
+ * after a file has vanished (editors remove a file and put it back), while the directory cannot be
+ * read, and if inotify is not available. */
 
 #include "agent/manifest/manifest-table.h"
 #include "agent/manifest/manifest.h"
@@ -39,7 +39,7 @@
  * kernel. */
 #define LARGE_FILE_BYTES (64 * KIB)
 
-/* After process exits and timers, which concern running pods. */
+/* The priority is below process exits and timers, which concern running pods. */
 enum {
         INOTIFY_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 10,
         SCAN_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 11,
@@ -100,7 +100,7 @@ static void reset_known_directory(ManifestDirectory *source) {
 static int on_manifest_inotify_event(sd_event_source *inotify_source,
                                      const struct inotify_event *event, void *userdata);
 
-/* Watches the open directory, unless it is watched already. */
+/* Watches the open directory, unless it is already watched. */
 static void watch_manifest_directory(DirectoryScan *scan, const struct stat *st) {
         static const uint32_t mask = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
                                      IN_DELETE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF |
@@ -170,7 +170,7 @@ static int load_manifest_file(DirectoryScan *scan, ManifestEntry *entry, const c
         if (streq(hash, entry->manifest.hash))
                 return READER_UNCHANGED;
         r = replace_entry_objects(scan, entry, data, length, reterr);
-        /* Memory is exhausted: the file is parsed again later. */
+        /* Memory is exhausted, so the file is parsed again later. */
         if (r != -ENOMEM)
                 memcpy(entry->manifest.hash, hash, sizeof(hash));
         return r;
@@ -211,8 +211,8 @@ static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry,
         return set_file_error(scan, entry, r < 0 ? error_message(&error, r) : NULL);
 }
 
-/* The kubelet does not check this either. Refusing the directory would prevent the pods of a node
- * from starting because of a mode, so it is only reported. */
+/* The kubelet does not check this either. If the directory were refused, no pod of the node would
+ * start because of a mode, so the mode is only reported. */
 static void check_directory_writers(DirectoryScan *scan, const struct stat *st) {
         bool is_shared = (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & S_IWOTH) ||
                          ((st->st_mode & S_IWGRP) && st->st_gid != 0);
@@ -264,8 +264,8 @@ static int scan_file(DirectoryScan *scan, const char *file) {
         return r == 0 ? update_manifest_entry(scan, entry, &stamp, data, length) : 0;
 }
 
-/* A file that this scan has not found. It is kept for a moment: some editors save by removing and
- * renaming. */
+/* A file that this scan has not found is kept for a moment, because some editors save by removing
+ * and renaming. */
 static bool is_file_removed(DirectoryScan *scan, ManifestEntry *entry, bool is_first) {
         uint64_t now = now_boottime_usec();
 
@@ -291,8 +291,8 @@ static void drop_removed_files(DirectoryScan *scan, bool is_first) {
                 }
 }
 
-/* A different directory at the path, without manifests: a mount, an unmount, or a new directory
- * that is still being filled. */
+/* There is a different directory at the path, without manifests: because of a mount or an unmount,
+ * or because a new directory is still being filled. */
 static bool is_empty_replacement(const ManifestDirectory *source, const struct stat *st,
                                  char *const *names) {
         bool is_same = st->st_dev == source->known_device && st->st_ino == source->known_inode;
@@ -464,7 +464,7 @@ static int load_fetched_manifest(DirectoryScan *scan, const char *prefix, const 
         return update_manifest_entry(scan, entry, &(ManifestStamp){ 0 }, data, length);
 }
 
-/* Drops those with the prefix that the last load has not found. */
+/* Drops the manifests with the prefix that the last load has not found. */
 static void drop_fetched_manifests(DirectoryScan *scan, const char *prefix) {
         ManifestTable *table = &scan->source->table;
 
@@ -500,7 +500,7 @@ int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix
         source->fetched_generation++;
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", prefix);
-        /* If one cannot be read, those that were read are used, and none is dropped. */
+        /* If a manifest cannot be read, those that could be read are used, and none is dropped. */
         for (char **name = names; r >= 0 && name && *name; name++)
                 r = load_fetched_manifest(&scan, prefix, *name, reterr);
         if (r >= 0)
@@ -510,7 +510,7 @@ int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix
         return r < 0 ? r : q;
 }
 
-/* The rules for a manifest that replaces another one. */
+/* Checks the rules for a manifest that replaces another one. */
 static int check_fetched_successor(const ManifestDirectory *source, const char *name,
                                    const ManifestObjects *objects, Error *reterr) {
         const ManifestEntry *entry = manifest_table_find(&source->table, name);

@@ -76,7 +76,7 @@ static const char *const cluster_kinds[] = {
         "VolumeAttributesClass",
 };
 
-/* Kinds that a node reads, but in versions that it does not: the object is for another
+/* Kinds that a node reads, but in versions that it does not read: such an object is for another
  * component. */
 static const char *const read_kinds[] = { "ConfigMap", "PriorityClass", "RuntimeClass", "Secret" };
 
@@ -267,7 +267,8 @@ bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, co
                 return false;
         if (is_read_kind(kind) || (is_cluster_kind(kind) && is_kubernetes_group(group)))
                 return true;
-        /* A definition's group contains a domain: nothing defines Kubernetes' own kinds. */
+        /* The group of a definition must contain a domain, so that no file can define Kubernetes'
+         * own kinds. */
         return strchr(version, '/') &&
                (is_word_of(group, extension_groups, N_ELEMENTS(extension_groups)) ||
                 (strchr(group, '.') && !kind_is_workload(kind, &advice) &&

@@ -36,8 +36,9 @@ bool foreign_kinds_can_skip(const ForeignKinds *foreign, const char *version, co
  * published together with one for Linux, and contains paths that do not exist on Linux. */
 bool daemonset_is_for_windows(const YamlNode *object);
 
-/* Whether a controller in a cluster creates pods for objects of that kind: skipping such an object
- * would defeat the purpose of the file. '*ret_advice' names the kind to use on a node instead. */
+/* Whether a controller in a cluster creates pods for objects of that kind: such an object must not
+ * be skipped, because it is the purpose of the file. '*ret_advice' names the kind to use on a node
+ * instead. */
 bool kind_is_workload(const char *kind, const char **ret_advice);
 
 /* Records that an object was skipped. 0 or -ENOMEM. */

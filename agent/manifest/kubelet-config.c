@@ -260,8 +260,8 @@ static int check_node_devices(const Decoder *d, const YamlNode *root, const Conf
         return 0;
 }
 
-/* shutdownGracePeriod: critical pods get the last part, shutdownGracePeriodCriticalPods, like in
- * the kubelet. */
+/* As in the kubelet, critical pods get the last part of shutdownGracePeriod,
+ * shutdownGracePeriodCriticalPods. */
 static void stages_from_grace_period(Config *config) {
         const char *total_text = config->shutdown_grace_period;
         const char *critical_text = config->shutdown_grace_period_critical_pods;
@@ -331,7 +331,8 @@ static int resolve_image_gc(Config *config, Error *reterr) {
         return 0;
 }
 
-/* The kubelet's two settings, unless Mainstay's own is set; if none is set, Mainstay's default. */
+/* Uses the kubelet's two settings, unless Mainstay's own is set; if none is set, Mainstay's
+ * default. */
 static void resolve_parallel_pulls(Config *config) {
         const OptionalInt *max = &config->max_parallel_image_pulls;
         int64_t pulls = PULLS_DEFAULT;
@@ -623,7 +624,7 @@ static int read_file_of_config(const char *path, char **ret, size_t *ret_length,
         return 0;
 }
 
-/* The one document of a file; NULL: it has none. */
+/* The only document of a file; NULL: it has none. */
 static int parse_config_file(Decoder *d, size_t source, ConfigTrees *trees, const YamlNode **ret) {
         const char *path = d->files[source];
         YamlTree *tree = &trees->trees[trees->n];
@@ -646,7 +647,7 @@ static int parse_config_file(Decoder *d, size_t source, ConfigTrees *trees, cons
         return 0;
 }
 
-/* In the first file, both may be absent. */
+/* In the first file, kind and apiVersion may be absent. */
 static int check_config_kind(const Decoder *d, const YamlNode *root) {
         int r = expect_config_value(d, root, "apiVersion", CONFIG_VERSION);
 

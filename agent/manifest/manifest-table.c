@@ -15,8 +15,8 @@
 typedef struct NameClaim {
         ManifestEntry *entry;
         const char *kind;    /* for messages; names are unique within a kind */
-        ObjectSource source; /* and of a source; NONE: names of this kind are shared by the whole
-                              * node */
+        ObjectSource source; /* source whose names these are; NONE: the whole node shares the names
+                              * of this kind */
         const ObjectMeta *metadata;
         bool *holds;
         size_t order;       /* of the files */
@@ -384,7 +384,8 @@ static int collect_claims(const ManifestTable *table, NameClaim **ret, size_t *r
         return 0;
 }
 
-/* A file that lost a name reports it, unless it has a worse error or is about to be removed. */
+/* A file that has lost a name reports this, unless it has a worse error or is about to be removed.
+ */
 static int report_name_conflict(const NameClaim *claim, const NameClaim *winner, char **error) {
         const char *namespace = claim->metadata->namespace, *name = claim->metadata->name;
 
@@ -423,7 +424,7 @@ static int resolve_name_claims(NameClaim *claims, size_t n, char **errors) {
         return 0;
 }
 
-/* A new array of the pointers that own their names. */
+/* A new array of pointers to the objects that own their names. */
 static void *select_name_holders(const void *items, const bool *holds, size_t n_items,
                                  size_t *ret_n) {
         void *chosen = calloc(n_items + 1, sizeof(void *));
@@ -501,7 +502,7 @@ static int publish_entry_daemonsets(ManifestEntry *entry) {
 
 /* ---- the order of pods ---- */
 
-/* The pods that own their names, and the index of each one's file. */
+/* The pods that own their names, and the index of the file of each. */
 typedef struct HeldPods {
         const Pod **pods;
         size_t *files;
@@ -543,7 +544,7 @@ static int collect_held_pods(const ManifestTable *table, HeldPods *ret) {
         return 0;
 }
 
-/* Pods that wait for one another are an error of each of their files, unless it has a worse one. */
+/* If pods wait for one another, each of their files gets an error, unless it has a worse one. */
 static int report_order_cycles(const ManifestTable *table, char **errors) {
         cleanup_with(held_pods_done) HeldPods held = { 0 };
         int r = collect_held_pods(table, &held);

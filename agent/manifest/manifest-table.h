@@ -46,7 +46,7 @@ int manifest_entry_check_immutable(const ManifestEntry *entry, const ManifestObj
 int manifest_entry_check_selectors(const ManifestEntry *entry, const ManifestObjects *objects,
                                    Error *reterr);
 
-/* Replaces objects and warnings; owned names are kept. 0; or -ENOMEM, and then nothing has
+/* Replaces objects and warnings; owned names are kept. 0; or -ENOMEM, in which case nothing has
  * changed. */
 int manifest_entry_set_objects(ManifestTable *table, ManifestEntry *entry,
                                ManifestObjects *objects);
@@ -61,7 +61,7 @@ int manifest_entry_restore_set_take(ManifestEntry *entry, DaemonSet *set);
 /* Sets the error of a file, NULL: none. True if it has changed. Takes ownership of the text. */
 bool manifest_entry_set_error_take(ManifestEntry *entry, char *error_text);
 
-/* Decides for all entries which one owns which name, and sets manifest.pods, manifest.data and
+/* Determines for each name which entry owns it, and sets manifest.pods, manifest.data and
  * manifest.error. An owner keeps its name; otherwise the first file by name gets it; a missing file
  * loses its names to an existing one. 1 if anything changed, 0, -ENOMEM. */
 int manifest_table_resolve_names(ManifestTable *table, uint64_t now_realtime_usec);

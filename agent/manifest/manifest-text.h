@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Checks and conversions before parsing: whether the bytes are text, and converts the JSON syntax
- * that the YAML parser does not accept. */
+/* Prepares a file for parsing: checks that the bytes are text, and converts the JSON syntax that
+ * the YAML parser does not accept. */
 
 #include "common/error.h"
 

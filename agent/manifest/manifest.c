@@ -107,7 +107,7 @@ static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePa
                                           expected, kind, excerpt(text, version)));
 }
 
-/* The text of a record does not contain it: the reader passes it. */
+/* The text of a record does not contain the source, so the reader of the record passes it. */
 static ObjectSource parsed_source(const Decoder *decoder) {
         const PodSource file = pod_source_of_file(decoder->file);
 
@@ -158,8 +158,8 @@ static bool has_duplicate_pod(const ManifestParser *parser, const Pod *pod) {
         return false;
 }
 
-/* An API server has applied defaults and validated it; it has name and UID. Only the fields on
- * which this node relies are validated again. */
+/* An API server has applied the defaults of the pod and validated it, and has given it a name and a
+ * UID. Only the fields on which this node relies are validated again. */
 static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                             Pod *pod) {
         int r = pod_take_old_forms(&parser->decoder, node, path, pod);
@@ -528,7 +528,7 @@ int manifest_parse_api(const char *place, const char *kind, const char *data, si
         return parse_manifest_file(&parser, data, length, ret);
 }
 
-/* Paths and cgroups are named after these, so a record without them is invalid. */
+/* Paths and cgroups are named after these fields, so a record without them is invalid. */
 static int check_record(const Pod *pod, Error *reterr) {
         assert(pod);
         if (!pod->metadata.namespace || !pod->metadata.uid)
@@ -537,7 +537,7 @@ static int check_record(const Pod *pod, Error *reterr) {
         return 0;
 }
 
-/* Applies defaults, because a newer version may define more of them. */
+/* Defaults are applied, because a newer version may define more of them. */
 static int decode_record(Decoder *decoder, const YamlTree *tree, Pod **ret) {
         int r;
 

@@ -15,7 +15,7 @@
 /* The objects of one file. */
 typedef struct ManifestObjects {
         LIST_OF(Pod *)
-        pods;                            /* with defaults, validated, with the identity of a static
+        pods;                            /* validated, with defaults and the identity of a static
                                           * pod */
         LIST_OF(DataObject *) data;      /* ConfigMaps, Secrets, classes */
         LIST_OF(DaemonSet *) daemonsets; /* defaulted, validated */
@@ -82,7 +82,7 @@ typedef struct Manifest {
         uint64_t error_since; /* realtime, microseconds */
 } Manifest;
 
-/* Whether it comes from staticPodURL or an index, and not from the directory. Its name is
+/* Whether the manifest comes from staticPodURL or an index, and not from the directory. Its name is
  * POD_SOURCE_URL_NAME, or the text after POD_SOURCE_INDEX_PREFIX. */
 bool manifest_is_fetched(const Manifest *manifest);
 
@@ -112,12 +112,13 @@ int manifest_directory_start(ManifestDirectory *source, Error *reterr);
  * POD_SOURCE_INDEX_PREFIX) by those in the open directory, as if files of the manifest directory
  * had changed, been added or removed; -EBADF: there are none. A file of the manifest directory has
  * precedence if the names are equal. on_changed is called from the loop, or before
- * manifest_directory_start() by that function. 0; or -errno, and then some or all are unchanged. */
+ * manifest_directory_start() by that function. 0; or -errno, in which case some or all of them are
+ * unchanged. */
 int manifest_directory_set_fetched(ManifestDirectory *source, const char *prefix, int dir_fd,
                                    Error *reterr);
 
-/* Whether all manifests of an open directory could be used under that prefix: 0, or -errno and the
- * first error. */
+/* Checks whether all manifests of an open directory could be used under that prefix. 0, or -errno
+ * and the first error. */
 int manifest_directory_check_fetched(const ManifestDirectory *source, const char *prefix,
                                      int dir_fd, Error *reterr);
 
@@ -127,8 +128,8 @@ const char *manifest_directory_last_error(const ManifestDirectory *source);
 /* The warning that users other than root may write to the directory; NULL: none. */
 const char *manifest_directory_warning(const ManifestDirectory *source);
 
-/* False while memory was insufficient to decide which file owns which name: then some objects are
- * missing from the files that contain them. */
+/* False if memory was insufficient to determine which file owns which name, in which case some
+ * objects are missing from the files that contain them. */
 bool manifest_directory_is_resolved(const ManifestDirectory *source);
 
 /* All files, sorted by name. Valid until the next scan. */
@@ -139,7 +140,7 @@ size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *
 const DataObject *manifest_directory_find_object(const ManifestDirectory *source,
                                                  const ObjectKey *key);
 
-/* Changes whenever an object changes; 0: there has never been one. */
+/* Changes whenever an object changes; 0: there has never been an object. */
 unsigned manifest_directory_data_generation(const ManifestDirectory *source);
 
 ManifestDirectory *manifest_directory_free(ManifestDirectory *source);

@@ -24,7 +24,7 @@ static const struct {
         { &resource_requirements_schema, "the resources" },
 };
 
-/* The objects found to have the key. */
+/* The objects that were found to have the key. */
 typedef struct Search {
         const char *key;
         char base[DECODE_PATH_SIZE]; /* the object from which the search descends */
@@ -76,8 +76,8 @@ static void add_place(Search *search, size_t n_down) {
         }
 }
 
-/* In a branch that the key itself does not take: its parent object, or one of that object's
- * parts. */
+/* Whether the key probably belongs to an object in another branch: the parent object, or one of the
+ * parts of a pod. */
 static bool is_confused(const Search *search, size_t rank, size_t n_down) {
         bool is_around = search->n_up == 1 && n_down == 0;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Misplaced fields: finds the object to which a key belongs that is unknown where it is. */
+/* Misplaced fields: for a key that is unknown at its position, finds the object to which it
+ * belongs. */
 
 #include "agent/manifest/decode-path.h"
 
@@ -16,10 +17,11 @@ typedef struct FieldHome {
         char places[PLACES_SIZE]; /* "spec.template.spec" */
 } FieldHome;
 
-/* True if the last key of a path, which the object there does not have, belongs to an object
- * nearby: of the nearest ones, those that pods consist of come first. */
+/* True if the last key of a path, which the object at that path does not have, belongs to an object
+ * nearby. If several are equally near, parts of pods are preferred. */
 bool find_field_home(const DecodePath *path, FieldHome *ret);
 
-/* Whether the key is a field of a pod's spec next to the template's spec or in its metadata: then
- * neighbouring fields are misplaced as well, and the resulting pod would be a different one. */
+/* Whether the key is a field of a pod's spec next to the template's spec or in its metadata: in
+ * that case neighbouring fields are misplaced as well, and the resulting pod would be a different
+ * one. */
 bool is_misplaced_in_template(const DecodePath *path);

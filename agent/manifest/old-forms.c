@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Forms of a pod that an API server accepts, and turns into those of today: the old name of
+/* Older forms of a pod that an API server accepts and converts to current ones: the old name of
  * serviceAccountName, volumes without a source, annotations that became fields. */
 
 #include "agent/manifest/pod-rules.h"
@@ -34,7 +34,7 @@ static int take_service_account(const Decoder *d, const YamlNode *spec_node,
         return spec->service_account_name ? 0 : -ENOMEM;
 }
 
-/* Such as hostpath, whose files the container would lack. */
+/* Such as hostpath, whose files would be missing in the container. */
 static bool has_misspelled_source(const YamlNode *volume) {
         for (size_t i = 0; volume->kind == YAML_NODE_MAPPING && i < MIN(volume->n, KEYS_MAX); i++) {
                 const char *key = yaml_node_key(volume, i)->text;
@@ -46,7 +46,8 @@ static bool has_misspelled_source(const YamlNode *volume) {
         return false;
 }
 
-/* Like a volume without a source, or with an unknown one: published files contain empty-dir. */
+/* Treated like a volume without a source or with an unknown one, because published files contain
+ * empty-dir. */
 static int take_empty_volume(Decoder *d, const YamlNode *volumes, const DecodePath *parent,
                              size_t i, Volume *volume) {
         const DecodePath path = { .parent = parent, .index = i };

@@ -85,9 +85,8 @@ int pod_set_default_resources(PodSpec *spec) {
         return r;
 }
 
-/* Init containers are excluded; the API server does not check them either, because the pod's cgroup
- * limits them.
- */
+/* Init containers are excluded. The API server does not check them either, because the pod's cgroup
+ * limits them. */
 static int check_container_resources(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&pod_level_resources(spec)->limits, resource);

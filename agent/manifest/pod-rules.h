@@ -12,7 +12,8 @@
 /* Adds warnings about settings of a decoded pod that are ignored. 0 or -ENOMEM. */
 int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod);
 
-/* The security context field that replaces an annotation, if it is unset, too; or NULL. */
+/* The security context field that replaces an annotation, if that field is unset as well; or NULL.
+ */
 const char *find_unset_profile_field(const Pod *pod, const char *key);
 
 /* The defaults of core/v1: restartPolicy, grace period, pull policies, protocols, host ports with
@@ -22,8 +23,8 @@ int pod_set_defaults(Pod *pod);
 /* The defaults of a container's probes and hooks. 0 or -ENOMEM. */
 int probes_set_defaults(Container *container);
 
-/* Defaults the requests of a pod that sets pod-level resources: to the sum of its containers'
- * requests, or else to its limit. 0 or -ENOMEM. */
+/* Sets the default requests of a pod that sets pod-level resources: the sum of its containers'
+ * requests, or else its limit. 0 or -ENOMEM. */
 int pod_set_default_resources(PodSpec *spec);
 
 /* Validation beyond the tables: uniqueness, references, dependencies between fields. 'root' is the
@@ -44,8 +45,8 @@ int pod_take_old_forms(Decoder *decoder, const YamlNode *root, const DecodePath 
 int pod_take_affinity_annotation(const Decoder *decoder, const YamlNode *root,
                                  const DecodePath *path, Pod *pod);
 
-/* Another one: the AppArmor annotations of containers that have no profile in their fields. 0 or
- * -ENOMEM. */
+/* Another of these conversions: the AppArmor annotations of containers that have no profile in
+ * their fields. 0 or -ENOMEM. */
 int pod_take_app_armor_annotations(Pod *pod);
 
 /* Parses a DaemonSet: decodes it, applies the defaults of its API version, validates it, and sets
@@ -72,8 +73,8 @@ int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath 
 int storage_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                          ObjectKind kind, DataObject **ret);
 
-/* Checks the keys that the type of a Secret requires. 0, or -EINVAL with a message; then '*ret_map'
- * (and '*ret_key' in it, or NULL) is the place. */
+/* Checks the keys that the type of a Secret requires. 0; or -EINVAL with a message, in which case
+ * '*ret_map' (and '*ret_key' in it, or NULL) is the place. */
 int secret_check_type(const DataObject *secret, const char **ret_map, const char **ret_key,
                       Error *reterr);
 

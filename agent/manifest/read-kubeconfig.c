@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Resolves a kubeconfig: the document names a context, the context a cluster and a user. Each is
- * found by name in its list and decoded by its table; together they become one Kubeconfig. Entries
- * that are not referenced are not validated. */
+/* Resolves a kubeconfig: the document names a context, and the context names a cluster and a user.
+ * Each of them is found by name in its list and decoded by its table; together they become one
+ * Kubeconfig. Entries that are not referenced are not validated. */
 
 #include "agent/manifest/read-kubeconfig.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The kernel reports whether a file is still being written, instead of a guess from the order of
+/* Asks the kernel whether a file is still being written, instead of guessing from the order of
  * inotify events: a read lease is granted only on a file that no process has open for writing. The
- * lease is given back at once. Filesystems without leases grant it always; there a file is read
- * again when the close of its writer triggers an event. */
+ * lease is released at once. Filesystems without leases always grant it; there a file is read again
+ * when its writer closes it, which triggers an event. */
 
 #include "agent/manifest/reader.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reads files from an untrusted directory: which names are manifests, and their content, without
+/* Reads an untrusted directory: lists the names of manifests and reads their content, without
  * blocking on a FIFO, opening a device, following a link out of the directory, or reading a file
  * that is still being written. */
 

@@ -55,7 +55,7 @@ static unsigned scalar_digit_value(char c) {
         return c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10 : 255;
 }
 
-/* As strconv.ParseInt(…, 0, 64), then ParseUint(). Underscores have been removed. */
+/* Like strconv.ParseInt(…, 0, 64), then ParseUint(). Underscores have been removed. */
 static bool parse_integer(const char *text, Integer *ret) {
         Integer integer = { .is_negative = *text == '-' };
         bool has_sign = *text == '-' || *text == '+';
@@ -105,7 +105,7 @@ static bool is_float(const char *text) {
         return *end == '\0';
 }
 
-/* Copies without the underscores that may stand between digits. False if it is too long. */
+/* Copies a number without the underscores that may separate digits. False if it is too long. */
 static bool strip_underscores(const char *text, char buffer[NUMBER_LENGTH_MAX + 1]) {
         size_t n = 0;
 
@@ -157,7 +157,7 @@ int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret) 
         };
         YamlNodeKind kind = scalar_resolve(text);
 
-        /* A lone "!" means: always a string. */
+        /* The tag "!" alone always denotes a string. */
         if (streq(tag, "!") || streq(tag, YAML_TAG_PREFIX "str")) {
                 *ret = YAML_NODE_STRING;
                 return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The type of a plain scalar by the rules of YAML 1.1, as implemented by the library with which
+/* The types of plain scalars, by the rules of YAML 1.1 as implemented by the library with which
  * Kubernetes reads its files: yes is a boolean, 0777 is 511, 1e3 is a number, 12:30:45 and dates
  * are strings. */
 
@@ -10,8 +10,8 @@
 /* The type of a plain scalar. */
 YamlNodeKind scalar_resolve(const char *text);
 
-/* The type under a tag: "tag:yaml.org,2002:int". 0, or -EINVAL if the tag does not denote plain
- * data or does not fit the text. */
+/* The type of a scalar with a tag such as "tag:yaml.org,2002:int". 0, or -EINVAL if the tag does
+ * not denote plain data or does not fit the text. */
 int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret);
 
 /* Value of a YAML_NODE_BOOL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Suggestions for an unknown field: the one that was probably intended. */
+/* Suggestions for an unknown field: the field that was probably intended. */
 
 #include "agent/model/schema.h"
 

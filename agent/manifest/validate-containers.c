@@ -13,7 +13,7 @@ enum {
         EXIT_CODES_MAX = 255,
 };
 
-/* The names of all containers of a pod must differ. */
+/* The names of all containers of a pod must be different. */
 static int check_container_name(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; i < at->n; i++) {
                 const Container *container = pod_nth_container(&rules->pod->spec, i);

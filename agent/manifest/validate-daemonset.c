@@ -224,8 +224,8 @@ static int check_daemonset_spec(const Decoder *d, const YamlNode *node, const De
         return r;
 }
 
-/* While the template is validated as a pod it has its set's name, because some rules depend on the
- * name. */
+/* While the template is validated as a pod, it has the name of its set, because some rules depend
+ * on the name. */
 static int decode_template_defaults(Decoder *d, const YamlNode *node, const DecodePath *path,
                                     DaemonSet *set) {
         const DecodePath spec = { .parent = path, .key = "spec" };

@@ -82,7 +82,7 @@ static int move_map_values(const ObjectPosition *map_position, DataObject *objec
         return 0;
 }
 
-/* By key; for equal keys, in the order in which they were added. */
+/* Compares by key and, for equal keys, by the order in which they were added. */
 static int compare_values(const void *a, const void *b) {
         const ObjectValue *x = a, *y = b;
         int r = strcmp(x->key, y->key);
@@ -229,7 +229,8 @@ int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *
         r = fill_object_values(&map_position, object);
         if (r < 0)
                 return r;
-        /* An API server has checked it, and only a confined process parses content from users. */
+        /* An API server has checked the value, and only confined processes parse content from
+         * users. */
         if (kind == OBJECT_SECRET && decoder->mode != DECODE_API)
                 r = check_secret(&map_position, object);
         if (r < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for nodeSelector, affinity and tolerations: which values an operator takes. */
+/* Kubernetes' rules for nodeSelector, affinity and tolerations: the values that each operator
+ * takes. */
 
 #include "agent/manifest/validate-pod.h"
 #include "agent/model/names.h"

@@ -139,8 +139,8 @@ static int check_volume(const Rules *rules, size_t i) {
         r = check_volume_sources(rules, volume, i);
         if (r < 0)
                 return r;
-        /* For a pod of an API server the error is found when the volume is mounted, as by the
-         * kubelet. */
+        /* As in the kubelet, the error in a pod of an API server is found when the volume is
+         * mounted. */
         if (volume->empty_dir && !rules_are_of_api(rules))
                 r = check_empty_dir(rules, i);
         if (r < 0)
@@ -260,8 +260,8 @@ static int check_port(const Rules *rules, const ContainerAt *at, size_t j) {
         const ContainerPort *port = &at->container->ports.items[j];
         int r = check_port_names(rules, at, j);
 
-        /* An API server does not compare the ports of sidecars with any others: the second
-         * container fails. */
+        /* An API server does not compare the ports of sidecars with any other ports, so the second
+         * container would fail. */
         if (r < 0 || !port->host_port.is_set || rules_are_of_api(rules))
                 return r;
         if (rules->pod->spec.host_network && port->host_port.value != port->container_port.value)

@@ -49,8 +49,9 @@ static ProbePosition make_probe_position(const Rules *rules, const Container *co
         return position;
 }
 
-/* A named port must be a port of the container, or the probe could never connect. An API server
- * accepts other names: the probe then returns an error, which does not affect the container. */
+/* A named port must be a port of the container, because otherwise the probe could never connect. An
+ * API server accepts other names; the probe then returns an error, which does not affect the
+ * container. */
 static int check_named_port(const ProbePosition *position, const IntOrString *port,
                             const char *field) {
         char text[EXCERPT_SIZE];
@@ -85,7 +86,8 @@ static size_t length_as_json(const char *text) {
         return n;
 }
 
-/* The shim gets the command in one packet. In an API server's pod it fails when it is run. */
+/* The shim gets the command in one packet. In a pod of an API server, a longer command fails when
+ * it is run. */
 static int check_exec(const ProbePosition *position, const ExecAction *exec) {
         size_t n = 0;
 

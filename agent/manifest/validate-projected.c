@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The files of a projected volume come from several sources: no two of them may have one path.
- * Compared after sorting, for there may be many files. */
+/* The files of a projected volume come from several sources, and no two of them may have the same
+ * path. The paths are sorted before they are compared, because there may be many files. */
 
 #include "agent/manifest/validate-pod.h"
 #include "common/cleanup.h"

@@ -51,7 +51,8 @@ static const struct {
         { "status.podIPs",           true,  false },
 };
 
-/* In canonical form, as Kubernetes compares them: 1000m equals 1; 1e3 is not in the list. */
+/* Divisors are compared in canonical form, as in Kubernetes: 1000m equals 1; 1e3 is not in the
+ * list. */
 static const char *const cpu_divisors[] = { "1m", "1", NULL };
 static const char *const memory_divisors[] = {
         "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei", NULL,
@@ -198,7 +199,7 @@ static int check_env_var_source(const Rules *rules, const EnvVar *variable, cons
                 return reference_error(rules, path,
                                        "may not be specified when `value` is not empty");
         if (n == 0 && rules_are_of_api(rules))
-                return 0; /* a newer API server has more */
+                return 0; /* a newer API server supports more */
         if (n == 0)
                 return reference_error(rules, path,
                                        "must specify one of: `fieldRef`, `resourceFieldRef`, "

@@ -46,7 +46,7 @@ static int check_profile(const Rules *rules, const SecurityProfile *profile,
         return 0;
 }
 
-/* Kubernetes compares the text: published manifests contain SYS_ADMIN, which it accepts. */
+/* Kubernetes compares the text, so it accepts SYS_ADMIN, which published manifests contain. */
 static bool adds_sys_admin(const Capabilities *capabilities) {
         return capabilities->add && strv_contains(capabilities->add, "CAP_SYS_ADMIN");
 }
@@ -76,8 +76,8 @@ static int check_container_context(const Rules *rules, size_t n) {
         return check_profile(rules, context->app_armor_profile, &app_armor_rule, path);
 }
 
-/* How this sysctl contradicts the rest of the pod, or NULL. An API server has already checked
- * that. */
+/* Describes how this sysctl contradicts the rest of the pod, or NULL. An API server has already
+ * checked this. */
 static const char *explain_sysctl_conflict(const Rules *rules, const char *name, size_t i) {
         const PodSpec *spec = &rules->pod->spec;
         const PodSecurityContext *context = &spec->security_context;
@@ -103,7 +103,7 @@ static int check_sysctl(const Rules *rules, size_t i) {
 
         if (problem)
                 return rules_refuse(rules, problem, "spec.securityContext.sysctls[%zu].name", i);
-        /* An API server accepts it, and the node rejects the pod. */
+        /* An API server accepts this, and the node rejects the pod. */
         if (!rules_are_of_api(rules) && strchr(sysctl->value, '\n'))
                 return rules_refuse(rules, "must be one line",
                                     "spec.securityContext.sysctls[%zu].value", i);
@@ -117,7 +117,7 @@ static int check_priority(const Rules *rules) {
         char text[EXCERPT_SIZE];
         int64_t priority;
 
-        /* The API server's admission sets both, using classes that are unknown here. */
+        /* The API server's admission sets both fields, using classes that are unknown here. */
         if (!spec->priority_class_name || rules_are_of_api(rules))
                 return 0;
         priority = system_priority_class_value(spec->priority_class_name);
@@ -148,7 +148,7 @@ static int check_overhead(const Rules *rules) {
         return rules_refuse(rules, "must be absent without a runtimeClassName", "spec.overhead");
 }
 
-/* A pod of the API server for another operating system is rejected when it should start. */
+/* A pod of the API server for another operating system is rejected when it is to start. */
 static int check_pod_os(const Rules *rules) {
         const PodOs *os = rules->pod->spec.os;
 

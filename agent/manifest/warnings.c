@@ -30,7 +30,7 @@ static const struct {
 /* Options of 'podman run', which 'podman kube generate' writes and 'podman kube play' reads. */
 #define PODMAN "io.podman.annotations."
 
-/* If it had no effect, the pod would silently be unprotected. */
+/* If the option had no effect, the pod would silently be unprotected. */
 static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath *parent,
                               const Pod *pod, const char *key) {
         const DecodePath path = { .parent = parent, .key = key, .is_map_key = true };
@@ -66,7 +66,7 @@ static int warn_of_grace_period(Decoder *d, const YamlNode *spec, const DecodePa
                            "is negative, which is treated as 1");
 }
 
-/* An emptyDir that no container of the pod may write to: it stays empty. */
+/* An emptyDir to which no container of the pod may write stays empty. */
 static bool is_never_written(const PodSpec *spec, const char *name) {
         const Volume *volume = pod_find_volume(spec, name);
         const Container *container;
@@ -124,8 +124,8 @@ static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePa
         return decode_warn_strictly(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
 }
 
-/* Device nodes, as far as the manifest shows: neither directories nor devices that every container
- * has. */
+/* Whether the path is a device node, as far as the manifest shows: neither a directory nor a device
+ * that every container has. */
 static bool is_device_node(const HostPathVolumeSource *host_path) {
         static const char *const serial[] = { "/dev/tty", "/dev/serial/by-" };
         static const char tuntap[] = "/dev/net/tun"; /* which OCI runtimes permit */
@@ -171,7 +171,7 @@ static int warn_of_mounts(Decoder *d, const YamlNode *node, const DecodePath *pa
         return r;
 }
 
-/* A placeholder that was not replaced: its container would wait with InvalidImageName. */
+/* A placeholder was not replaced, and its container would wait with InvalidImageName. */
 static int warn_of_image(Decoder *d, const YamlNode *node, const DecodePath *parent,
                          const Container *container) {
         const DecodePath path = { .parent = parent, .key = "image" };
@@ -204,7 +204,7 @@ static int warn_of_containers(Decoder *d, const YamlNode *spec_node, const Decod
         return r;
 }
 
-/* A node has no service accounts: the field is only a name that a variable may refer to. */
+/* A node has no service accounts, so the field is only a name to which a variable may refer. */
 static int warn_of_service_account(Decoder *d, const YamlNode *spec, const DecodePath *parent,
                                    const Pod *pod) {
         static const char *const keys[] = { "serviceAccountName", "serviceAccount" };

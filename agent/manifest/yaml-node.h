@@ -27,11 +27,12 @@ struct YamlNode {
         uint32_t bytes;  /* size of the texts in it, with aliases expanded */
         uint32_t height; /* nesting levels in it */
         uint32_t n;      /* items of a sequence, pairs of a mapping */
-        uint32_t source; /* number of its file, if several files are merged into one object */
+        uint32_t source; /* number of the node's file, if several files are merged into one object
+                          */
         union {
                 const char *text; /* of a scalar, as written */
                 const YamlNode *
-                        *items; /* of a mapping: key, value, key, value…; keys are strings */
+                        *items; /* items of a mapping: key, value, key, value…; keys are strings */
         };
 };
 

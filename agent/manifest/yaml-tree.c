@@ -7,8 +7,8 @@
  * '!'.
  *
  * A file cannot make the tree large: every node counts against a budget when it is created, and an
- * alias counts with all nodes that it refers to although it shares them, so that walking the tree
- * is bounded as well. */
+ * alias counts as many nodes as it refers to, although it shares them, so that walking the tree is
+ * bounded as well. */
 
 #include "agent/manifest/yaml-tree.h"
 
@@ -537,7 +537,7 @@ static int build_yaml_tree(YamlTreeBuilder *b) {
 
 static int parse_yaml(const char *file, uint32_t source, const char *data, size_t length,
                       YamlTree *ret, Error *reterr) {
-        /* On the heap, because frames and anchors take some kilobytes. */
+        /* The parser is on the heap, because frames and anchors take some kilobytes. */
         cleanup_free YamlTreeBuilder *b = calloc(1, sizeof(*b));
         int r;
 

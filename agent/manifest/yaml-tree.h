@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One tree for YAML and JSON: nodes that remember line and column, with types as Kubernetes reads
- * YAML (1.1, converted to JSON). Aliases share nodes and merge keys are resolved, within limits
- * that bound memory and time. */
+/* One tree for YAML and JSON: nodes with line and column, and types as in Kubernetes (YAML 1.1,
+ * converted to JSON). Aliases share nodes and merge keys are resolved, within limits that bound
+ * memory and time. */
 
 #include "agent/manifest/yaml-node.h"
 #include "common/error.h"
 
 enum {
-        TREE_NODES_MAX = 400000, /* in a file, with aliases expanded; above an API server's
+        TREE_NODES_MAX = 400000, /* limit in a file, with aliases expanded; above an API server's
                                   * limits */
         TREE_DEPTH_MAX = 64,
         TREE_ANCHORS_MAX = 256,                /* in a document */
