@@ -82,7 +82,7 @@ static int take_checkpointed_source(const DaemonSetHistory *history, DaemonSet *
         return r;
 }
 
-/* The set as it was last desired. NULL if it cannot be parsed: then its pods keep running
+/* The set as it was last desired. NULL if it cannot be parsed, in which case its pods keep running
  * unchanged. */
 static DaemonSet *parse_checkpointed_set(const DaemonSetHistory *history, const char *uid) {
         cleanup_error Error error = ERROR_NULL;

@@ -6,7 +6,7 @@
 
 #include "agent/daemonset/rules/history.h"
 
-/* 0 or -errno with a message; the second form logs it. */
+/* 0 or -errno with a message; the second function logs the message. */
 int daemonset_checkpoint_store(const char *state_dir, const char *uid,
                                const DaemonSetHistory *history, Error *reterr);
 void daemonset_checkpoint_store_or_log(const char *state_dir, const char *uid,

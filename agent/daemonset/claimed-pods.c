@@ -21,7 +21,7 @@ void claimed_pods_done(ClaimedPods *claimed) {
 static bool can_claim_pod(const PodClaim *claim, const ObservedPod *observed) {
         const ObjectIdentity set = object_identity(&claim->set->metadata);
 
-        /* The selector only changes if the set has no pods, or while no agent is running. */
+        /* The selector changes only if the set has no pods, or while no agent is running. */
         if (object_controller(&observed->pod->metadata))
                 return pod_is_of_api(observed->pod)
                                ? daemonset_controls_pod(claim->set, observed->pod)

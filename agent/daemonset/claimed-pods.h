@@ -10,8 +10,9 @@
 #include "agent/daemonset/rules/rolling-update.h"
 #include "common/clock.h"
 
-/* When the pod of the current revision became ready. A pod's timestamp is realtime, which changes
- * when the machine's clock is set; 'since' is from the steady clock and is not affected. */
+/* The time at which the pod of the current revision became ready. The timestamp of a pod is
+ * realtime, which jumps when the machine's clock is set; 'since' is from the steady clock and does
+ * not. */
 typedef struct PodReadyTime {
         uint64_t stamp;
         uint64_t since;

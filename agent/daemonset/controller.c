@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The list of DaemonSets and its passes: which sets are desired, which are forgotten, when the next
- * pass is due. The work of a pass on one set is in daemonset-sync.c; requests of users are in
- * requests.c. */
+/* The list of DaemonSets and its passes: determines which sets are desired and which are forgotten,
+ * and when the next pass is due. The work of a pass on one set is in daemonset-sync.c; requests of
+ * users are in requests.c. */
 
 #include "agent/daemonset/controller.h"
 
@@ -28,8 +28,8 @@ static DaemonSetState *find_daemonset_by_uid(const DaemonSetController *controll
         return NULL;
 }
 
-/* If several sources have it, the first one: a file before objects with the same name from users of
- * the cluster. */
+/* If several sources have the set, the first one is used: a file has precedence over objects with
+ * the same name from users of the cluster. */
 DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, const char *namespace,
                                        const char *name) {
         DaemonSetState *found = NULL;
@@ -166,7 +166,7 @@ static DaemonSetState *find_owner_daemonset(const DaemonSetController *controlle
         const DaemonSet *set = state ? daemonset_state_set(state) : NULL;
         ObjectIdentity identity;
 
-        if (!set) /* it was removed, or could not be read; its pods belong to this node */
+        if (!set) /* the set was removed, or could not be read; its pods belong to this node */
                 return pod_is_of_api(pod) ? NULL : state;
         identity = object_identity(&set->metadata);
         return object_is_controlled_by_daemonset(&pod->metadata, &identity) ? state : NULL;

@@ -3,10 +3,11 @@
 
 /* The DaemonSet controller of one node. It turns the desired DaemonSets (from files and from an API
  * server) into desired pods of this node, with rolling updates, rollbacks and back-off of failed
- * pods. It requests a pass when a pod appears, changes or terminates, or at a certain time.
+ * pods. It requests a pass when a pod appears, changes or terminates, and at times that it
+ * computes.
  *
  * It does not decide which DaemonSets are desired (desired/ and apiserver/ do), and it starts and
- * stops no pods (pods/ does). Its decisions for one set are computed by rules/. */
+ * stops no pods (pods/ does). rules/ makes its decisions about one set. */
 
 #include "agent/daemonset/pod-access.h"
 #include "agent/daemonset/sync-pass.h"
@@ -47,7 +48,7 @@ int daemonset_controller_load(DaemonSetController *controller, restored_daemonse
 
 /* A restored pod and its source. 1: the pod belongs to a known set or is an orphan, and the
  * controller keeps it desired from then on; 0: it does not; -ENOMEM. 'userdata' is the controller,
- * also below. */
+ * here and below. */
 int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata);
 
 /* Makes the pod an orphan. 0 or -ENOMEM. */
@@ -70,7 +71,7 @@ const DaemonSet *daemonset_controller_find_unready(PodSourceKind kind, void *use
 /* Prints the sets, their plans and the next pass for `mainstay debug dump`. */
 void daemonset_controller_dump(const DaemonSetController *controller, FILE *out);
 
-/* The current overlap warnings, as messages. */
+/* The messages of the current overlap warnings. */
 char *const *daemonset_controller_warnings(void *userdata);
 
 /* A pod's status may have changed, or the pod is new or gone. */

@@ -18,7 +18,7 @@ static const Manifest *find_manifest_of_file(const ManifestDirectory *directory,
         return NULL;
 }
 
-/* Deleting a DaemonSet removes its file, unless that contains other objects. */
+/* Deleting a DaemonSet removes its file, unless the file contains other objects. */
 static int delete_daemonset_manifest(const DaemonSetAction *action, const char *namespace,
                                      const char *name, bool orphan, Error *reterr) {
         const PodSource *source =

@@ -16,9 +16,9 @@
 struct DaemonSetState {
         char *uid;
         PodSource source;
-        DaemonSet *set;      /* as it was last desired; NULL: only its pods remain */
+        DaemonSet *set;      /* the set as it was last desired; NULL: only its pods remain */
         unsigned generation; /* the last pass in which it was desired */
-        bool is_removed;     /* its source no longer contains it; its pods are stopped */
+        bool is_removed;     /* the source no longer contains the set; its pods are stopped */
         bool has_changed;    /* the set or its source has changed since the history was updated */
         DaemonSetHistory history;
         DaemonSetDecision decision;
@@ -38,7 +38,7 @@ struct DaemonSetState {
                                      * keep running unchanged */
 };
 
-/* Forgets 'pod', which must be made again. */
+/* Forgets 'pod', which must then be created again. */
 void daemonset_state_forget_pod(DaemonSetState *state);
 void daemonset_state_forget_preflight(DaemonSetState *state);
 

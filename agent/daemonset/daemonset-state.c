@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The data of one DaemonSet: its desired state, its status for 'mainstay get', and the rollout
- * requests undo and restart. It starts and stops no pods: daemonset-sync.c does. */
+ * requests undo and restart. It starts and stops no pods; daemonset-sync.c does. */
 
 #include "agent/daemonset/daemonset-state.h"
 
@@ -112,10 +112,9 @@ static int replace_daemonset_spec(DaemonSetState *state, const DaemonSet *set) {
         return 0;
 }
 
-/* The UID of a set in a manifest is computed from its name: a set with the same name from another
- * source is unrelated. The revisions of the other set are dropped, so that neither a rollback nor
- * an undo restores its templates.
- */
+/* The UID of a set in a manifest is computed from its name, but a set with the same name from
+ * another source is unrelated. The revisions of the other set are dropped, so that neither a
+ * rollback nor an undo restores its templates. */
 static int forget_foreign_history(DaemonSetState *state, const PodSource *source) {
         cleanup_with(pod_source_done) PodSource recorded = { 0 };
 

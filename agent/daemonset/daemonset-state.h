@@ -64,13 +64,13 @@ bool daemonset_state_retry_preflight(DaemonSetState *state);
 
 bool daemonset_state_is_orphaning(const DaemonSetState *state);
 
-/* Stores the flag. 0, or -errno with a message, and then it has not changed. */
+/* Stores the flag. 0; or -errno with a message, in which case it has not changed. */
 int daemonset_state_store_orphaning(DaemonSetState *state, const char *state_dir, Error *reterr);
 void daemonset_state_clear_orphaning(DaemonSetState *state, const char *state_dir);
 
 /* ---- status and rollouts ---- */
 
-/* Whether it should not run here, or the pod of the revision in its manifest is available. */
+/* Whether the pod of the revision in the manifest is available, or the set should not run here. */
 bool daemonset_state_is_rolled_out(const DaemonSetState *state);
 
 /* The v1.DaemonSet with its status; the caller frees it, NULL: out of memory. */
@@ -85,7 +85,7 @@ int daemonset_state_each_revision(const DaemonSetState *state,
                                   int (*each)(const char *key, const char *json, void *context),
                                   void *context);
 
-/* Like 'kubectl rollout undo' and 'restart', but only in memory: the caller stores the history. See
+/* Like 'kubectl rollout undo' and 'restart', but only in memory; the caller stores the history. See
  * controller.h. */
 int daemonset_state_undo_rollout(DaemonSetState *state, int64_t revision, uint64_t now,
                                  Error *reterr);

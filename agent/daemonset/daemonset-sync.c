@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The sync of one DaemonSet (Kubernetes: syncDaemonSet): which of its pods are kept, which are
- * deleted, whether one of the current revision is created; failed pods are replaced after their
+/* The sync of one DaemonSet (Kubernetes: syncDaemonSet): determines which of its pods are kept or
+ * deleted, and whether one of the current revision is created. Failed pods are replaced after their
  * back-off, and a rollout that misses its progress deadline is rolled back.
  *
  * A rolling update has no state of its own: each pass derives the plan from the existing pods and
  * the desired revision. So the agent may die during an update, and the next one continues it.
- * rules/rolling-update.c decides the plan. */
+ * rules/rolling-update.c computes the plan. */
 
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/daemonset-state-private.h"
@@ -94,7 +94,7 @@ static int evaluate_daemonset(DaemonSetSyncPass *pass, DaemonSetState *state) {
 
 /* ---- the desired pods ---- */
 
-/* A pod that exists continues. An orphan is adopted this way. */
+/* An existing pod continues. This is also how an orphan is adopted. */
 static int keep_observed_pod(DaemonSetSyncPass *pass, const DaemonSetState *state,
                              ObservedPod *observed) {
         cleanup_with(pod_freep) Pod *copy = NULL;
@@ -271,7 +271,7 @@ static bool has_current_pod(const DaemonSetState *state, const ClaimedPods *clai
         return false;
 }
 
-/* An existing pod was admitted already. 0 or -ENOMEM. */
+/* An existing pod has already been admitted. 0 or -ENOMEM. */
 static int admit_current_pod(const DaemonSetSyncPass *pass, DaemonSetState *state,
                              const ClaimedPods *claimed) {
         cleanup_with(daemonset_refusal_done) DaemonSetRefusal refusal = { 0 };
@@ -304,8 +304,7 @@ static int claim_pods_of_state(DaemonSetSyncPass *pass, DaemonSetState *state, C
 
         claimed_pods_done(ret);
         r = claim_daemonset_pods(&claim, &pass->observed, ret);
-        /* During a shutdown the state of a pod, stopped or not ready, has no meaning: it is
-         * kept. */
+        /* During a shutdown it has no meaning that a pod is stopped or not ready, so it is kept. */
         for (size_t i = 0; r >= 0 && i < ret->n && is_node_shutting_down(pass); i++) {
                 ret->pods[i].is_syncing = true;
                 ret->pods[i].is_terminal = false;

@@ -10,8 +10,8 @@
 typedef struct ObservedPod {
         const Pod *pod;      /* from a pod worker, or an orphan */
         bool is_syncing;     /* see PodStatus */
-        bool is_terminating; /* true also for a pod that the API server has bound to this node: it
-                              * terminates as soon as this node places the set's pods */
+        bool is_terminating; /* also true for a pod that the API server has bound to this node,
+                              * which terminates as soon as this node places the set's pods */
         bool is_api_pod;
         bool is_ready;
         bool is_orphan;
@@ -32,8 +32,9 @@ int observed_pods_add(ObservedPods *observed, const Pod *pod, const PodStatus *s
                       bool is_orphan);
 void observed_pods_done(ObservedPods *observed);
 
-/* The controller of the pod is a DaemonSet with this UID. False for a pod that an API server has
- * bound here, whose owner a user may have written: see daemonset_controls_pod(). */
+/* Whether the controller of the pod is a DaemonSet with this UID. False for a pod that an API
+ * server has bound to this node, because a user may have written its owner; see
+ * daemonset_controls_pod(). */
 bool local_pod_is_owned_by_uid(const Pod *pod, const char *uid);
 
 /* Whether a local pod has this owner. */

@@ -13,8 +13,8 @@
 #include "agent/model/node.h"
 #include "common/clock.h"
 
-/* Admits a pod that the controller is about to create, instead of an API server. 1: it is admitted;
- * 0 with the refusal, which the caller ends; -ENOMEM. */
+/* Admits a pod that the controller is about to create, in place of an API server. 1: it is
+ * admitted; 0 with the refusal, which the caller ends; -ENOMEM. */
 typedef int (*admit_daemonset_pod_t)(const PodSource *source, const DaemonSet *set, const Pod *pod,
                                      DaemonSetRefusal *ret, void *userdata);
 
@@ -38,18 +38,18 @@ typedef struct DaemonSetSyncPass {
         unsigned generation;
         DesiredPods *desired; /* where pods are added; NULL between passes */
         uint64_t now;
-        uint64_t requeue_at; /* when the next pass is due at the latest; 0: never */
+        uint64_t requeue_at; /* latest time of the next pass; 0: never */
         ObservedPods observed;
         bool has_changed_sets;  /* since overlaps were last checked */
         bool has_peer_affinity; /* at least one decision depends on other pods */
-        bool has_failed;        /* out of memory: pods that are missing from the desired pods must
-                                 * not be stopped */
+        bool has_failed;        /* out of memory, so pods that are missing from the desired pods
+                                 * must not be stopped */
 } DaemonSetSyncPass;
 
 /* Takes a snapshot of the pods. 0 or -ENOMEM. */
 int sync_pass_observe_pods(DaemonSetSyncPass *pass);
 
-/* Requests the next pass at this time at the latest; 0: not needed. */
+/* Requests the next pass at this time or earlier; 0: not needed. */
 void sync_pass_requeue_at(DaemonSetSyncPass *pass, uint64_t when);
 
 /* An event of a DaemonSet. Reasons and messages are those of Kubernetes' controller. */

@@ -39,8 +39,8 @@ bool client_limits_allow(const ClientLimits *limits, uid_t uid);
 void client_limits_add(ClientLimits *limits, uid_t uid);
 void client_limits_remove(ClientLimits *limits, uid_t uid);
 
-/* Keeps a client until it can be served. False: too many are waiting, in total or of this user; the
- * caller then keeps the descriptor. */
+/* Keeps a client until it can be served. False: too many clients are waiting, in total or of this
+ * user; the caller then keeps the descriptor. */
 bool client_limits_wait_take(ClientLimits *limits, uid_t uid, int fd);
 
 /* The descriptor of the first waiting client that can be served now, owned by the caller; -EAGAIN:

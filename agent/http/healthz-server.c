@@ -51,8 +51,8 @@ static enum MHD_Result on_healthz_request(void *userdata, struct MHD_Connection 
         return http_reply_text(http, MHD_HTTP_OK, "text/plain", "ok");
 }
 
-/* At its limit of connections, libmicrohttpd stops accepting clients, and only starts again when it
- * runs. Without this run, that would never happen if no connection is left. */
+/* At its limit of connections, libmicrohttpd stops accepting clients, and it accepts them again
+ * only when it runs, which would never happen without this call if no connection is left. */
 static void on_healthz_connection(void *userdata, struct MHD_Connection *http, void **context,
                                   enum MHD_ConnectionNotificationCode code) {
         HealthzServer *server = userdata;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Clients of the HTTP server and their time limits. libmicrohttpd's own idle timeout is not used:
- * it starts again with every byte. */
+/* Clients of the HTTP server and their time limits. libmicrohttpd's own idle timeout is not used,
+ * because it starts again with every byte. */
 
 #include "agent/http/http-connection.h"
 
@@ -35,7 +35,7 @@ HttpConnection *http_connection_new(sd_event *event, int fd, uint64_t timeout_us
                 return NULL;
         connection->fd = fd;
         connection->timeout_usec = timeout_usec;
-        /* The loop may have been busy in the meantime: data that the client has sent is handled
+        /* The loop may have been busy in the meantime, so data that the client has sent is handled
          * first. */
         if (sd_event_add_time_relative(event, &connection->deadline, CLOCK_MONOTONIC, timeout_usec,
                                        0, on_http_connection_deadline, connection) < 0 ||

@@ -27,10 +27,10 @@ enum MHD_Result http_reply_errno(struct MHD_Connection *http, int r, const Error
 enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, const char *format,
                                  ...) printf_like(3, 4);
 
-/* 404: the server has no such path. */
+/* Replies with 404: the server has no such path. */
 enum MHD_Result http_reply_unknown_path(struct MHD_Connection *http);
 
-/* 405, with the method that the path supports. */
+/* Replies with 405 and the method that the path supports. */
 enum MHD_Result http_reply_method_not_allowed(struct MHD_Connection *http, const char *allowed,
                                               const char *path);
 
@@ -54,5 +54,5 @@ int http_split_container_path(char *path, const char *ret_names[3]);
 /* Whether the client is root or the agent's user. */
 bool http_is_root(struct MHD_Connection *http);
 
-/* The same; if not, the reply is 403. */
+/* The same, but replies with 403 if the client is neither. */
 bool http_require_root(struct MHD_Connection *http, enum MHD_Result *ret);

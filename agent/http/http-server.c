@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The socket and the connections of the HTTP server. Clients are accepted here, to check their
- * credentials, to count them for each user, and to let them wait while there are too many. There is
- * no timer while no client is connected. */
+/* The socket and the connections of the HTTP server. Clients are accepted here, so that their
+ * credentials are checked, they are counted per user, and they wait while there are too many. There
+ * is no timer while no client is connected. */
 
 #include "agent/http/http-server.h"
 
@@ -185,7 +185,7 @@ bool http_require_writer(const HttpServer *server, struct MHD_Connection *http,
         return http_require_root(http, ret);
 }
 
-/* The mode of the socket already refuses other users; this check also works after the mode was
+/* The mode of the socket already excludes other users; this check is effective even if the mode was
  * changed. */
 static bool is_peer_allowed(const HttpServer *server, int fd) {
         struct ucred peer;
@@ -339,7 +339,7 @@ static void on_users_changed(void *userdata) {
         (void) http_server_admit_api_user(userdata);
 }
 
-/* systemd may start mainstay-api: then nothing else looks up the user. */
+/* systemd may start mainstay-api, in which case nothing else looks up the user. */
 static int watch_users(HttpServer *server) {
         static const char *const files[] = { "/etc/passwd" };
         int r = file_watch_new(server->event, on_users_changed, server, &server->user_watch);
@@ -367,7 +367,7 @@ static int open_http_socket(HttpServer *server, int *ret, Error *reterr) {
                 return -errno;
         if (unlink(address.sun_path) < 0 && errno != ENOENT)
                 return -errno;
-        /* The mode of a socket file is the mode of its inode when it is bound. */
+        /* The mode of a socket file is that of the socket's inode at the time of bind(2). */
         if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *) &address, sizeof(address)) < 0 ||
             chmod(address.sun_path, 0660) < 0 || set_socket_group(server, address.sun_path) < 0 ||
             listen(fd, BACKLOG) < 0 || lstat(address.sun_path, &st) < 0 ||

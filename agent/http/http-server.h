@@ -3,7 +3,7 @@
 
 /* The HTTP server on the local unix socket, for the mainstay CLI, mainstay-api and tools of the
  * kubelet: status, logs, exec, metrics. It calls the agent through HttpServerHandlers and has no
- * state except its connections. Requests that change something are only permitted for root, not for
+ * state except its connections. Requests that change something are permitted only for root, not for
  * the socket's group. */
 
 #include "agent/model/object.h"
@@ -27,7 +27,7 @@ typedef struct HttpContainerLog {
 typedef struct HttpManifestStatus {
         const char *file;
         char *const *pods;       /* "namespace/name" each */
-        char *const *daemonsets; /* likewise; their pods are among the pods */
+        char *const *daemonsets; /* likewise; the pods of DaemonSets are among the pods */
         char *const *warnings;
         const char *error;    /* NULL: the file is valid */
         uint64_t error_since; /* realtime, microseconds */
@@ -123,17 +123,18 @@ typedef struct HttpServerHandlers {
         int (*add_ephemeral_container)(void *userdata, const char *namespace, const char *pod,
                                        const char *json, char **ret_name, Error *reterr);
 
-        /* Checks that the pod is running, and that this is its UID; NULL: any. 0; -ENOENT (404),
-         * another -errno (500), with a message. */
+        /* Checks that the pod is running and has this UID; NULL: any. 0; -ENOENT (404), another
+         * -errno (500), with a message. */
         int (*check_pod)(void *userdata, const char *namespace, const char *pod, const char *uid,
                          Error *reterr);
 
-        /* The same, and requests a connection to a TCP port on the pod's loopback address, for
-         * port-forward. Returns the socket through which the connection arrives, or -errno. */
+        /* Does the same check, then requests a connection to a TCP port on the pod's loopback
+         * address, for port-forward. Returns the socket through which the connection arrives, or
+         * -errno. */
         int (*connect_to_port)(void *userdata, const char *namespace, const char *pod,
                                const char *uid, unsigned port, bool is_ipv6, Error *reterr);
 
-        /* Opens a file below /var/log, or the list of a directory as HTML; or starts a query.
+        /* Opens a file below /var/log or the listing of a directory as HTML, or starts a query.
          * Returns a descriptor, with the type of its content; -EPERM (405): disabled in the
          * configuration; -EISDIR (301): the path of a directory does not end in a slash; -ENOENT
          * (404); -EAGAIN (429): too many queries; with a message. */
@@ -253,8 +254,7 @@ typedef enum HttpWatchEventType {
         N_HTTP_WATCH_EVENT_TYPES,
 } HttpWatchEventType;
 
-/* True while there is a watch of pods: otherwise creating JSON for http_server_notify_pod() is
- * unnecessary. */
+/* True while there is a watch of pods; otherwise no JSON is needed for http_server_notify_pod(). */
 bool http_server_has_pod_watchers(HttpServer *server);
 
 /* Sends the new state of a pod to all watches; 'key' is its key in next_pod(). For
@@ -264,17 +264,17 @@ bool http_server_has_pod_watchers(HttpServer *server);
 void http_server_notify_pod(HttpServer *server, HttpWatchEventType change, const char *key,
                             const char *json);
 
-/* next_event() returns a new event, for the watches of events. */
+/* Notifies the watches of events that next_event() returns a new event. */
 void http_server_notify_event(HttpServer *server);
 
-/* Kinds of objects that are compared with those that a watch has sent. */
+/* Kinds of objects that are compared with the state that a watch has sent. */
 typedef enum HttpObjects {
         HTTP_DAEMONSETS,   /* of foreach_daemonset() */
         HTTP_NODE,         /* of node() */
         HTTP_DATA_OBJECTS, /* of next_object() */
 } HttpObjects;
 
-/* Such objects may have changed: checks the watches of them. */
+/* Objects of this kind may have changed: checks the watches of the kind. */
 void http_server_notify_objects(HttpServer *server, HttpObjects kind);
 
 /* The attempt has ended and its log is complete: streams that follow it send the rest and end.

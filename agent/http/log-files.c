@@ -119,8 +119,8 @@ static bool was_written_before(const struct timespec *a, const struct timespec *
         return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* The index after that of 'from'. If 'from' no longer exists, it was the oldest and was removed, or
- * it was removed by hand: the next file is the first one that was written later. */
+/* The index after that of 'from'. If 'from' no longer exists, because it was the oldest file or was
+ * removed by hand, the next file is the first one that was written later. */
 static size_t index_after_log_file(const LogFiles *files, const struct stat *from) {
         size_t i;
 
@@ -168,7 +168,7 @@ static int find_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, boo
 }
 
 /* If a directory is listed while files in it are renamed, a file may appear twice or not at all. So
- * the choice is repeated after the file was opened, and is valid only if it is the same. */
+ * the choice is repeated after the file has been opened, and is valid only if it is the same. */
 static int open_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, bool forward,
                                   int *ret_fd) {
         for (unsigned i = 0; i < OPEN_TRIES_MAX; i++) {

@@ -31,7 +31,7 @@ int log_files_list(int dir_fd, unsigned attempt, LogFiles *ret);
 void log_files_done(LogFiles *files);
 
 /* Opens a file of the list for reading: only a regular file without symbolic or hard links. -ESTALE
- * if the name refers to another file by now. Returns a descriptor or -errno. */
+ * if the name has come to refer to another file. Returns a descriptor or -errno. */
 int log_file_open(int dir_fd, const LogFile *file);
 
 /* Opens the file after the one that is open as 'from_fd'; negative: the oldest. In the meantime,
@@ -39,7 +39,7 @@ int log_file_open(int dir_fd, const LogFile *file);
  * files were rotated faster than they could be opened, or another -errno. */
 int log_files_open_next(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
-/* Likewise, the file before it; negative: the newest. */
+/* Likewise, opens the file before that one; negative: the newest. */
 int log_files_open_previous(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
 /* The inode of the file that is being written, or 0. */

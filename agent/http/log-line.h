@@ -30,11 +30,12 @@ typedef struct LogRecord {
 /* Parses a record from a line without its newline. 0 or -EBADMSG. */
 int log_record_parse(const char *line, size_t length, LogRecord *ret);
 
-/* When it was written, realtime microseconds. 0 or -EBADMSG. */
+/* The time at which the record was written, in realtime microseconds. 0 or -EBADMSG. */
 int log_record_time(const LogRecord *record, uint64_t *ret_usec);
 
 /* Joins the parts of long lines. A line of one stream is not interrupted by a line of the other,
- * unless it is too long to be buffered: then it continues after the other line. Empty if zeroed. */
+ * unless it is too long to be buffered, in which case it continues after the other line. Zeroed, it
+ * is empty. */
 typedef struct LogJoiner {
         bool with_times;
         Buffer out; /* complete output; the caller takes it and sets the length to 0 */

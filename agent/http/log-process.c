@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One process for a log; see the header. It waits in the agent's place: for its client to read, and
- * for inotify to report more. SIGTERM means that the attempt has ended; so does the end of the
- * agent, because nothing is known about the attempt from then on. */
+/* One process for a log; see the header. Instead of the agent, it waits for its client to read and
+ * for inotify to report more. SIGTERM means that the attempt has ended; the end of the agent is
+ * treated the same way, because nothing is known about the attempt from then on. */
 
 #include "agent/http/log-process.h"
 
@@ -58,8 +58,9 @@ static int open_end_signal(const LogWork *work) {
         return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Before the first byte is read, so that no write is missed. The kernel has 128 instances for all
- * processes of root, unless fs.inotify.max_user_instances is set otherwise. */
+/* The watch is added before the first byte is read, so that no write is missed. All processes of
+ * root together have 128 inotify instances, unless fs.inotify.max_user_instances is set to another
+ * number. */
 static int watch_log_files(const LogReader *reader) {
         char path[sizeof("/proc/self/fd/2147483647")];
         int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -78,7 +79,8 @@ static void drain_descriptor(int fd) {
                 ;
 }
 
-/* Until more is written, or nothing will be. -EPIPE: the client is gone. */
+/* Waits until more is written, or until nothing more will be written. -EPIPE: the client is gone.
+ */
 static int wait_for_more(LogReader *reader, const LogWatch *watch, int client_fd) {
         struct pollfd fds[] = { { .fd = watch->written_fd, .events = POLLIN },
                                 { .fd = watch->ended_fd, .events = POLLIN },
@@ -180,7 +182,7 @@ static LogProcess *log_process_new(LogProcesses *processes, const LogSpec *spec)
         return process;
 }
 
-/* Checks for errors of the request, which the process could not report. */
+/* Checks the request for errors that the process could not report. */
 static int check_log(const LogSpec *spec, Error *reterr) {
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
 

@@ -3,8 +3,8 @@
 /* Reading a log; see the header.
  *
  * Following relies on the order of rotation: the shim renames "<n>.log", opens a new file, and
- * never writes to the old one again. So if the name refers to another file, the open one is read to
- * its end once more, and only then the next one is opened. Nothing between two files is lost or
+ * never writes to the old one again. So if the name refers to another file, the open file is read
+ * to its end once more, and only then is the next one opened. Nothing between two files is lost or
  * read twice. */
 
 #include "agent/http/log-reader.h"
@@ -38,9 +38,10 @@ struct LogReader {
 
         char block[BLOCK_SIZE];
         size_t start, end; /* the part that has not been parsed yet */
-        LogRecord torn;    /* of a record longer than the block, whose header is consumed already */
+        LogRecord torn;    /* header of a record longer than the block, which has already been
+                            * consumed */
         bool is_torn;
-        bool is_since_past; /* a record was new enough; so are all that follow */
+        bool is_since_past; /* a record was new enough, and so are all later ones */
 
         LogJoiner joiner;
         int64_t bytes_left; /* -1: no limit */
@@ -135,7 +136,7 @@ static int push_log_record(LogReader *reader, const LogRecord *record) {
 }
 
 /* A complete line, or a part of it without its newline. Lines that are not records are skipped,
- * like in the kubelet. */
+ * as in the kubelet. */
 static int push_log_line(LogReader *reader, const char *line, size_t length, bool is_whole) {
         LogRecord record;
 
@@ -150,8 +151,8 @@ static int push_log_line(LogReader *reader, const char *line, size_t length, boo
         return push_log_record(reader, &record);
 }
 
-/* The block is full but contains no newline: it becomes a part of a line, and the header of its
- * record is kept for the next part. Its time is not kept, because a part in the middle of a line
+/* The block is full but contains no newline, so it becomes a part of a line, and the header of its
+ * record is kept for the next part. The time is not kept, because a part in the middle of a line
  * needs none. */
 static int push_partial_log_line(LogReader *reader) {
         const char *line = reader->block + reader->start;
@@ -159,7 +160,7 @@ static int push_partial_log_line(LogReader *reader) {
         int r;
 
         if (!reader->is_torn && log_record_parse(line, length, &reader->torn) < 0) {
-                /* Not a record, and neither will its end be. */
+                /* This is not a record, and the rest of the line will not be one either. */
                 reader->start = reader->end = 0;
                 return 0;
         }
@@ -206,7 +207,7 @@ static ssize_t fill_log_block(LogReader *reader) {
         return n;
 }
 
-/* The file is complete: its writer died in a last line without a newline. */
+/* The file is complete, and its last line has no newline, because its writer died. */
 static int finish_log_file(LogReader *reader) {
         int r = 0;
 
@@ -243,7 +244,7 @@ static int open_next_log_file(LogReader *reader) {
         return r < 0 ? r : 1;
 }
 
-/* The file was truncated in place: it is read from its start. */
+/* The file was truncated in place, so it is read from its start. */
 static bool was_log_file_truncated(LogReader *reader, const struct stat *st) {
         if (lseek(reader->fd, 0, SEEK_CUR) <= st->st_size)
                 return false;
@@ -328,8 +329,8 @@ static ssize_t copy_log_output(LogReader *reader, char *buffer, size_t size) {
 ssize_t log_reader_read(LogReader *reader, char *buffer, size_t size) {
         size_t work = 0;
 
-        /* Lines are collected until they fill the buffer: a chunk per line would cost a system call
-         * each. */
+        /* Lines are collected until they fill the buffer, because each chunk costs a system call.
+         */
         while (reader->joiner.out.length < size && reader->bytes_left != 0) {
                 int r;
 

@@ -2,9 +2,8 @@
 #pragma once
 
 /* Reads the log of one container attempt as the kubelet returns it: across rotated files, from the
- * tail or since a time, to its end or following. It never waits: it reports that nothing is
- * available.
- */
+ * tail or since a time, up to the end or following. It never waits, but reports that nothing is
+ * available. */
 
 #include "common/error.h"
 
@@ -13,7 +12,7 @@
 
 typedef struct LogOptions {
         int64_t tail_lines;  /* counted after joining; -1: all */
-        int64_t limit_bytes; /* of the output; -1: no limit */
+        int64_t limit_bytes; /* limit of the output; -1: no limit */
         uint64_t since_usec; /* realtime; 0: all */
         bool timestamps;
         bool follow;
@@ -38,8 +37,8 @@ LogReader *log_reader_free(LogReader *reader);
 DEFINE_CLEANUP(LogReader *, log_reader_free)
 
 /* Returns the number of bytes written (> 0); 0: nothing until more is written (only when
- * following); -EAGAIN: much was read without a result so far; call again in another turn; -ENODATA:
- * the end; or another -errno. */
+ * following); -EAGAIN: much was read without a result so far; to be called again in another turn;
+ * -ENODATA: the end; or another -errno. */
 ssize_t log_reader_read(LogReader *reader, char *buffer, size_t size);
 
 /* Nothing will be written from now on: the rest is read, then the log ends. */

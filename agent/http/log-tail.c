@@ -27,7 +27,7 @@ struct LogTail {
         char block[BLOCK_SIZE];
 };
 
-/* Opens the file before the present one. 1, 0 if there is none, -errno. */
+/* Opens the file before the current one. 1, 0 if there is none, -errno. */
 static int open_previous_log_file(LogTail *tail) {
         struct stat st;
         int fd, r;
@@ -114,7 +114,7 @@ int log_tail_step(LogTail *tail, size_t *work, int *ret_fd) {
         if (tail->fd < 0)
                 return set_log_tail_start(tail, 0, ret_fd);
         if (length == 0) {
-                /* The file's first line is not preceded by a newline. */
+                /* The first line of a file has no newline before it. */
                 if (count_log_line(tail, 0, 0, 0))
                         return set_log_tail_start(tail, tail->line_end + 1, ret_fd);
                 r = open_previous_log_file(tail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The watch of a kind with few objects; see the header. A slow client gets the latest state of an
- * object instead of each one. */
+/* The watch of a kind with few objects; see the header. A slow client gets only the latest state of
+ * an object, and not each intermediate one. */
 
 #include "agent/http/object-watch.h"
 

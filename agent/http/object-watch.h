@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The watch for kinds with few objects: nothing is queued; once everything was sent and something
- * may have changed, it compares the objects with those that it sent last. */
+/* The watch for kinds with few objects. Nothing is queued: when everything has been sent and
+ * something may have changed, the watch compares the objects with those that it sent last. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

@@ -78,7 +78,8 @@ static enum MHD_Result http_handle_schemas(HttpServer *server, struct MHD_Connec
         return http_reply_json_consume(http, openapi_schemas_to_json());
 }
 
-/* Who may use it in addition to root and the socket's group; the handlers check these. */
+/* The users that may use a route in addition to root and the socket's group; the handlers check for
+ * those two. */
 typedef enum RouteAccess {
         ROUTE_LOCAL,   /* no client of mainstay-api */
         ROUTE_CLIENT,  /* clients that may use this path of the kubelet with this method */
@@ -147,7 +148,7 @@ static bool route_matches(size_t i, const char *url) {
                                   : streq(url, routes[i].path);
 }
 
-/* libmicrohttpd calls once before the request is complete. */
+/* libmicrohttpd also calls this once before the request is complete. */
 static bool is_request_complete(struct MHD_Connection *http, size_t *upload_size, void **request) {
         bool is_first = !*request;
 

@@ -13,7 +13,7 @@ struct HttpAccess {
         HttpAccess *previous, *next; /* in the list of waiting ones */
         void *check;                 /* of the agent; NULL: none is in progress */
         bool is_waiting;             /* the connection is suspended */
-        unsigned status;             /* 0: it is not known yet */
+        unsigned status;             /* status of the decision; 0: not known yet */
         char *message, *user;
 };
 

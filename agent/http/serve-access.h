@@ -7,8 +7,8 @@
 #include "agent/http/http-connection.h"
 #include "agent/http/http-server.h"
 
-/* Whether the request is made on behalf of a client: all requests of mainstay-api's user are, and
- * other requests that declare it. */
+/* Whether the request is made on behalf of a client: this applies to all requests of mainstay-api's
+ * user, and to other requests that declare it. */
 bool http_is_clients_request(const HttpServer *server, struct MHD_Connection *http);
 
 typedef enum HttpAccessResult {

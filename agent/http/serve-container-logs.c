@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /containerLogs/<namespace>/<pod>/<container> with the kubelet's parameters: the log of a
- * container. A client that requests a descriptor gets that of a process (log-process.h); to others
- * it is streamed. A stream that follows sleeps until inotify reports a write or rename in the
- * container's directory. log-reader.c reads the files. */
+ * container. A client that requests a descriptor gets that of a process (log-process.h); for other
+ * clients the log is streamed. A stream that follows sleeps until inotify reports a write or rename
+ * in the container's directory. log-reader.c reads the files. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
@@ -48,7 +48,7 @@ static int on_log_written(sd_event_source *source, const struct inotify_event *e
         return 0;
 }
 
-/* Before the first byte is read, so that no write is missed. */
+/* The watch is added before the first byte is read, so that no write is missed. */
 static int watch_log_directory(HttpServer *server, HttpLogStream *log, Error *reterr) {
         int r = sd_event_add_inotify_fd(http_event_of(server), &log->log_watch,
                                         log_reader_dir_fd(log->reader), LOG_READER_EVENTS,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* DELETE /api/v1/namespaces/<namespace>/pods/<pod>?gracePeriodSeconds=<n>, like in an API server. A
+/* DELETE /api/v1/namespaces/<namespace>/pods/<pod>?gracePeriodSeconds=<n>, as in an API server. A
  * static pod is stopped within its grace period, and starts again if its manifest still exists. */
 
 #include "agent/http/handlers.h"

@@ -46,6 +46,6 @@ enum MHD_Result http_handle_add_ephemeral_container(HttpServer *server, struct M
         if (r < 0)
                 return http_reply_error(http, http_status_of_error(r), "%s",
                                         error_message(&error, r));
-        /* A name is a DNS label: nothing in it needs to be escaped. */
+        /* A name is a DNS label, so nothing in it needs to be escaped. */
         return http_reply_json_consume(http, text_format("{\"name\":\"%s\"}\n", name));
 }

@@ -2,7 +2,7 @@
 
 /* /events, as a list or a watch. Both follow the numbers of the events, one event at a time and as
  * fast as the client reads; a watch sleeps after the last event. Nothing is queued: a slow client
- * gets the latest count of an event instead of each one. */
+ * gets only the latest count of an event, and not each intermediate one. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /exec/<namespace>/<pod>/<container>?command=…&input=1&output=1&error=1&tty=1, and /attach/…
- * without a command, as the kubelet has them: the connection is upgraded to a WebSocket, and the
- * agent gives its descriptor to the shim that runs the command or holds the container's streams.
- * With held=1 the command waits for a message of the client: see CHANNEL_START. Errors are reported
+ * without a command, as in the kubelet: the connection is upgraded to a WebSocket, and the agent
+ * gives its descriptor to the shim that runs the command or holds the container's streams. With
+ * held=1 the command waits for a message of the client: see CHANNEL_START. Errors are reported
  * before the upgrade. */
 
 #include "agent/http/handlers.h"
@@ -137,7 +137,8 @@ static void on_exec_upgraded(void *userdata, struct MHD_Connection *http, void *
         HttpServer *server = upgrade->server;
 
         http_connection_clear_deadline(connection);
-        /* A client that sends frames before the upgrade is refused: they are read already. */
+        /* A client that sends frames before the upgrade is refused, because they have already been
+         * read. */
         if (extra_size == 0)
                 (void) open_requested_session(upgrade, fd, NULL);
         (void) MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /identity: the recipients of this node; and POST, for root, to make, rotate or remove one.
- * /encryptedsecrets: what the node can open with them. */
+/* /identity: the recipients of this node; and POST, for root, to create, rotate or remove an
+ * identity. /encryptedsecrets: the Secrets, and whether the node can decrypt them. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

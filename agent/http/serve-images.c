@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /images: the list, and pull, remove and prune. An action that takes long is started here; its
- * progress is in the list. */
+/* /images: the list, and pull, remove and prune. A long action is only started here; the list shows
+ * its progress. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

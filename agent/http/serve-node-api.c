@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /nodeapi/…, for mainstay-api only: its settings, a connection to the signer, and whether a client
- * may do something that mainstay-api answers itself. */
+ * may make a request that mainstay-api answers itself. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/serve-access.h"

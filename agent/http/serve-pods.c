@@ -247,7 +247,7 @@ bool http_server_has_pod_watchers(HttpServer *server) {
         return response_stream_next(http_streams_of(server), &pod_watch_kind, NULL) != NULL;
 }
 
-/* The watch has already sent the pod. */
+/* Whether the watch has already sent the pod. */
 static bool is_past_cursor(const PodWatch *watch, const char *key) {
         return watch->cursor.is_over || (watch->cursor.key && strcmp(key, watch->cursor.key) <= 0);
 }

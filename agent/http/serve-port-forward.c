@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /portForward/<namespace>/<pod>?port=…: mainstay-api gets a descriptor, a socket that receives a
- * connection to a port of the pod; see port_connection_request(). Errors that are known at that
- * time are reported before the upgrade. A request without an upgrade is only checked. */
+ * connection to a port of the pod; see port_connection_request(). Errors that are already known are
+ * reported before the upgrade. A request without an upgrade is only checked. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"

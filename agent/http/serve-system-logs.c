@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /logs/<path> and /logs/?unit=…: mainstay-api gets a descriptor of the node's logs. It has checked
- * the query like the kubelet; the agent checks it again for its own safety. */
+/* /logs/<path> and /logs/?unit=…: mainstay-api gets a descriptor of the node's logs. mainstay-api
+ * has checked the query as the kubelet does; the agent checks it again for its own safety. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-server.h"
@@ -14,7 +14,7 @@ typedef struct UnitList {
         bool is_invalid;
 } UnitList;
 
-/* It is also used in a path. */
+/* The name is also used in a path. */
 static bool is_unit_name(const char *name) {
         if (strlen(name) > LOG_QUERY_UNIT_LENGTH_MAX || name[0] == '.' || name[0] == '\0')
                 return false;

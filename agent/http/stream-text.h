@@ -16,8 +16,8 @@ typedef struct StreamText {
 /* Sets the next piece. 1, or -ENOMEM. */
 int stream_text_format(StreamText *text, const char *before, const char *json, const char *after);
 
-/* Fills the buffer from the pieces that 'next' sets by stream_text_format(). 'next' returns 1, or a
- * return value of a ResponseStreamKind's read(). */
+/* Fills the buffer from the pieces that 'next' sets with stream_text_format(). 'next' returns 1, or
+ * any return value that read() of a ResponseStreamKind may have. */
 ssize_t stream_text_read(StreamText *text, int (*next)(void *), void *userdata, char *buffer,
                          size_t size);
 void stream_text_done(StreamText *text);
@@ -28,5 +28,5 @@ typedef struct WatchBookmark {
         bool is_due;
 } WatchBookmark;
 
-/* 1 with the line as the next piece; 0: not due; -ENOMEM. */
+/* 1 with the line as the next piece; 0: the line is not due; -ENOMEM. */
 int watch_bookmark_format(WatchBookmark *bookmark, StreamText *text);

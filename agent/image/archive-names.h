@@ -3,9 +3,9 @@
 
 /* The names that an archive gives its images. Pure. */
 
-/* Normalises a name that an archive gives its image. A bare word may be a tag ("latest"): it is
- * then used both as a name and as a tag of 'stem', the archive's file name without its suffixes.
- * Appends valid names to 'names' without duplicates. 0 or -ENOMEM. */
+/* Normalises a name that an archive gives its image. A bare word may be a tag ("latest"), so it is
+ * used both as a name and as a tag of 'stem', the archive's file name without its suffixes. Appends
+ * valid names to 'names' without duplicates. 0 or -ENOMEM. */
 int archive_names_add(const char *name, const char *stem, char ***names);
 
 /* "busybox" for "busybox.tar.gz" and for "busybox.tar". The caller frees it; NULL: out of

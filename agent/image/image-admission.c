@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the signature policy permits an image of the store to run. mainstay-image verifies it
- * when it arrives, and records in verified/<digest>.json its origin and the policies that it has
- * passed; when a container starts, only that record is compared. */
+/* Determines whether the signature policy permits an image of the store to run. mainstay-image
+ * verifies an image when it arrives, and records its origin and the policies that it has passed in
+ * verified/<digest>.json; when a container starts, only that record is compared. */
 
 #include "agent/image/image-store-private.h"
 
@@ -55,7 +55,8 @@ static char *resolve_archive_path(const ImageStore *store, const char *file) {
         return resolved ? resolved : TAKE_PTR(path);
 }
 
-/* The archive that contains it; otherwise its recorded origin; otherwise a registry. */
+/* The origin of an image: the archive that contains it, otherwise its recorded origin, otherwise a
+ * registry. */
 static int find_image_origin(const ImageStore *store, const char *reference, const char *digest,
                              FoundOrigin *ret) {
         const Archive *archive = NULL;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Image garbage collection. When an image was added or a pod has terminated, disk usage is compared
- * with the high threshold (imageGCHighThresholdPercent); if it is exceeded, the least recently used
- * images are removed one at a time, down to the low threshold. A child removes each; until it has
- * ended, no image is unpacked, which might use a layer that is being removed. There is no timer:
- * without writes the disk does not fill. Only with imageMaximumGCAge there is one, for the next
- * image that has not been used for that long; it is removed regardless of disk usage.
+/* Image garbage collection. When an image has been added or a pod has terminated, disk usage is
+ * compared with the high threshold (imageGCHighThresholdPercent); if it is exceeded, the least
+ * recently used images are removed one at a time, down to the low threshold. A child removes each
+ * of them, and no image is unpacked until it has ended, because an unpacked image might use a layer
+ * that is being removed. There is no timer, because the disk does not fill without writes. Only
+ * with imageMaximumGCAge there is one, for the next image that will not have been used for that
+ * long; such an image is removed regardless of disk usage.
  *
- * Never removed: images that a container uses, that a desired pod or a signed index names, or that
- * an archive in preload/ contains. */
+ * Images that a container uses, that a desired pod or a signed index names, or that an archive in
+ * preload/ contains are never removed. */
 
 #include "agent/image/image-store-private.h"
 
@@ -131,7 +132,8 @@ typedef struct AgedImages {
         ImageSet used;
 } AgedImages;
 
-/* An image that is no longer in use was used until now: the end of a pod triggers a check. */
+/* An image that is no longer in use counts as used until now, because the end of a pod triggers a
+ * check. */
 static int check_image_age(ImageStore *store, const char *digest, void *userdata) {
         AgedImages *aged = userdata;
         uint64_t age;
@@ -349,7 +351,8 @@ typedef struct ImageListing {
         void *userdata;
 } ImageListing;
 
-/* A name that refers to another image by now, from a newer archive or pull, is not this image's. */
+/* A name that has come to refer to another image, from a newer archive or pull, does not belong to
+ * this image. */
 static int add_current_name(const ImageStore *store, const char *digest, const char *name,
                             char ***names) {
         if (!streq_ptr(image_store_find_digest(store, name), digest) || strv_contains(*names, name))

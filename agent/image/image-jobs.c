@@ -26,7 +26,7 @@ enum {
 #define PROGRESS_USEC (2 * USEC_PER_SEC)
 
 #define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
-/* A registry could keep a pull going, and with it all images, for as long as it likes. */
+/* A registry could prolong a pull, and thus delay all other images, indefinitely. */
 #define PATIENCE_USEC     (10 * (60 * USEC_PER_SEC))
 #define PULL_TIMEOUT_USEC (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself */
 
@@ -119,8 +119,8 @@ static int explain_image_job_error(const ImageJob *job, const ChildResult *resul
         return r;
 }
 
-/* Whether a delta in preload/ could not be applied: then its requests are resolved without it, and
- * the image is pulled. False if the error was caused by the machine. */
+/* Whether a delta in preload/ could not be applied, in which case the requests are resolved without
+ * it and the image is pulled. False if the machine caused the error. */
 static bool give_up_delta(const ImageJob *job, const ChildResult *result, const char *failure) {
         const char *file = job->archive ? strrchr(job->archive, '/') : NULL;
 
@@ -184,7 +184,7 @@ static void take_secret_problem(ImageJob *job, const json_t *message, const char
                 job->secret_problems[i] = strdup(problem);
 }
 
-/* A message about one of its pull Secrets, or about the image's deltas: {"info":"…"} or
+/* A message of the helper about a pull Secret, or about deltas of the image: {"info":"…"} or
  * {"warning":"…"}. */
 static void take_pull_message(ImageJob *job, const json_t *message) {
         const char *info = json_text(message, "info");
@@ -300,13 +300,13 @@ static unsigned parallel_pulls_max(const ImageStore *store) {
                        : PULLS_DEFAULT;
 }
 
-/* A child that cannot be started is reported from the loop, like one that fails. A registry may
- * take as long as it likes: pulls for pods of an API server, whose users choose it, are counted
- * apart. */
+/* A child that cannot be started is reported from the loop, like one that fails. A registry may be
+ * arbitrarily slow, so pulls for pods of an API server, whose users choose the registry, are
+ * counted separately. */
 void image_jobs_start(ImageStore *store) {
         unsigned unpacking = 0, pulling = 0, pulling_for_api = 0;
 
-        /* No image is unpacked while one is removed. */
+        /* No image is unpacked while another one is being removed. */
         if (store->gc.child || store->jobs.is_ending)
                 return;
         list_foreach(request, store->requests)
@@ -361,7 +361,8 @@ void image_jobs_fail_unstarted(ImageStore *store) {
                 }
                 failed = job;
                 LIST_REMOVE(job->store->jobs.first, job);
-                /* Not -ENOENT, which means that no archive or registry has the image. */
+                /* The error must not be -ENOENT, which means that no archive or registry has the
+                 * image. */
                 image_store_answer_job_requests(store, job, -EIO, &job->error);
                 job = store->jobs.first;
         }
@@ -452,7 +453,7 @@ int image_job_for_pull(ImageStore *store, const char *reference, const PullSecre
         return 0;
 }
 
-/* Its name is one that no pod uses. */
+/* The image has a name that no pod uses. */
 int image_job_for_source(ImageStore *store, const ImageRequest *request, ImageJob **ret) {
         cleanup_with(image_job_freep) ImageJob *job = NULL;
 

@@ -50,7 +50,7 @@ static bool is_name_of_index(const char *name) {
 
 /* A name that an earlier version spelled differently ("LOCALHOST:5000/app:1") is replaced by the
  * current spelling. A name that is invalid today is kept, so that its image is listed and
- * collected. */
+ * garbage-collected. */
 static int load_image_name(ImageNames *image_names, const char *name, const char *digest) {
         cleanup_free char *normal = NULL;
         int r = image_reference_normalise(name, &normal, NULL);

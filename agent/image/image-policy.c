@@ -209,7 +209,7 @@ static int add_policy_rules(const ImagePolicy *policy, const json_t *rules,
         return 0;
 }
 
-/* Changes whenever anything changes on which the verdict depends. */
+/* Changes whenever something on which the verdict depends changes. */
 static int set_fingerprint(json_t *demand) {
         cleanup_free char *text = json_to_text(demand, JSON_COMPACT | JSON_SORT_KEYS);
         char fingerprint[SHA256_HEX_SIZE];

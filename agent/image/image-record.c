@@ -115,7 +115,7 @@ static int read_record_image(const json_t *record, Image *image) {
         return read_record_ids(record, image);
 }
 
-/* Resolves the user again from the layers: the record was written by an earlier version. */
+/* Resolves the user again from the layers, because an earlier version has written the record. */
 static int resolve_image_user(Image *image, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_image_user ImageUser found = { 0 };

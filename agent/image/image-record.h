@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reads the record of an unpacked image that mainstay-image wrote. */
+/* Reads the record that mainstay-image has written about an unpacked image. */
 
 #include "agent/model/image.h"
 #include "common/error.h"

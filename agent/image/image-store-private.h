@@ -28,19 +28,19 @@ typedef struct ImageJob {
         char *fleet;     /* fleet whose signed index contains the image; NULL: not from an index */
         char *directory; /* directory of that index */
         bool is_offline; /* contact no registry */
-        bool is_of_node; /* requested also for others than pods of an API server */
+        bool is_of_node; /* also requested for others than pods of an API server */
         char *policy_reference; /* name under which the image must meet the policy */
         char *archive;          /* path */
         char *digest;           /* for a pull, known only at its end */
         char **names;
         PullSecretList secrets; /* for a pull */
-        char **secret_problems; /* for each of these: why it cannot be used, or NULL */
+        char **secret_problems; /* for each of these, why it cannot be used, or NULL */
         uint64_t done, total;   /* bytes of a pull; 0: unknown */
         uint64_t requested_at;  /* boot time */
         uint64_t started_at;    /* boot time of the child's start */
         uint64_t reported_at;   /* boot time of the last progress report */
         Child *child;           /* NULL: it is queued */
-        int failed;             /* it could not be started: -errno */
+        int failed;             /* -errno if it could not be started */
         Error error;
         struct ImageJob *next;
 } ImageJob;
@@ -119,17 +119,17 @@ struct ImageStore {
 /* Marks the image as used now, for garbage collection. */
 void image_store_touch_record(const ImageStore *store, const char *digest);
 
-/* Completes all requests of a job: with its image or its error. */
+/* Completes all requests of a job with its image or its error. */
 void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
                                      const Error *error);
 
-/* Resolves the requests of a job again that is gone without having served them. */
+/* Resolves the requests of a job that has ended without serving them again. */
 void image_store_resolve_job_requests(ImageStore *store, const ImageJob *job);
 
-/* Reports progress to those requests of a job that want it. */
+/* Reports progress to those requests of a job that have requested it. */
 void image_store_report_progress(ImageStore *store, const ImageJob *job);
 
-/* Checks the requests again that wait for archives. */
+/* Checks the requests that wait for archives again. */
 void image_store_settle_requests(ImageStore *store);
 
 /* Schedules one check of the directory and the jobs, regardless of the number of requests. */
@@ -189,8 +189,8 @@ int image_admission_check_source(ImageStore *store, const char *reference, const
  */
 int image_verified_load(const ImageStore *store, const char *digest, json_t **ret);
 
-/* Whether the policy can accept an image from a registry with this name at all. 0; -EKEYREJECTED
- * with a message; -ENOMEM. */
+/* Whether the policy could accept any image with this name from a registry. 0; -EKEYREJECTED with a
+ * message; -ENOMEM. */
 int image_admission_check_pull(ImageStore *store, const char *reference, Error *reterr);
 
 /* The settings that a job passes to mainstay-image: a descriptor that the caller closes, or -errno

@@ -6,7 +6,7 @@
  * A request completes immediately if a record exists and all layers are present. Otherwise it waits
  * for its job, the one child that unpacks or pulls this image for all requests; or, while archives
  * are not indexed yet, for their contents. Callbacks may add and cancel requests, so each list is
- * searched again after each callback. imagePullPolicy is applied here: find_image_or_pull(). */
+ * searched again after each callback. find_image_or_pull() applies imagePullPolicy. */
 
 #include "agent/image/image-store-private.h"
 
@@ -27,7 +27,7 @@
 
 enum {
         CACHED_IMAGES_MAX = 4,
-        JOBS_MAX = 4 /* for one request, if the policy changes */
+        JOBS_MAX = 4 /* limit of retries for one request if the policy changes */
 };
 
 #define POLICY_DEFAULT_PATH "/etc/containers/policy.json"
@@ -102,7 +102,7 @@ void image_store_touch_record(const ImageStore *store, const char *digest) {
                 (void) utimensat(store->images_fd, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-/* It was removed by hand: it is created again, with the necessary content. */
+/* The directory was removed by hand, so it is created again with the necessary content. */
 static int reopen_images_directory(ImageStore *store) {
         struct stat st;
         int fd;
@@ -125,7 +125,7 @@ static bool has_all_layers(const Image *image) {
         return true;
 }
 
-/* Drops images with a missing layer, and those whose record may be complete by now. */
+/* Drops images with a missing layer, and images whose record may meanwhile be complete. */
 static Image *find_cached_image(ImageStore *store, const char *reference, const char *digest) {
         for (size_t i = 0; i < store->n_images; i++) {
                 Image *image = store->images[i];
@@ -174,14 +174,14 @@ int image_store_schedule_work(ImageStore *store) {
         return sd_event_source_set_enabled(store->work_source, SD_EVENT_ONESHOT);
 }
 
-/* The image that imagePullPolicy permits to use without a registry; -ENOENT if a registry must be
- * contacted. An archive was placed by the administrator, and a digest cannot refer to a different
- * image: neither is requested again. */
+/* The image that may be used without a registry according to imagePullPolicy; -ENOENT if a registry
+ * must be contacted. The administrator has placed archives, and a digest cannot refer to a
+ * different image, so neither is requested again. */
 static int find_image_by_pull_policy(ImageStore *store, const ImageRequest *request, Image **ret,
                                      Error *reterr) {
         const char *named = image_reference_digest(request->reference), *digest = named;
 
-        /* The digest of a multi-platform index is not the image's. */
+        /* The digest of a multi-platform index is not that of the image. */
         if (named || request->policy != PULL_POLICY_ALWAYS)
                 digest = image_names_find(&store->image_names, request->reference);
         if (!digest)
@@ -190,8 +190,8 @@ static int find_image_by_pull_policy(ImageStore *store, const ImageRequest *requ
                       : -ENOENT;
 }
 
-/* For a present image. 1: the policy admits it; 0 with the job that checks its signatures; or
- * -errno. */
+/* For an image that is present. 1: the policy admits it; 0 with the job that checks its signatures;
+ * or -errno. */
 static int admit_image(ImageStore *store, const ImageRequest *request, const Image *image,
                        ImageJob **ret_job, Error *reterr) {
         const Archive *archive = NULL;
@@ -232,7 +232,7 @@ static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJ
         return r;
 }
 
-/* Uses the names that this request has for them. */
+/* Logs the Secrets with the names that this request has for them. */
 static char *describe_secret_problems(const ImageRequest *request, const ImageJob *job) {
         cleanup_free char *text = NULL;
 
@@ -271,8 +271,8 @@ void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int
         }
 }
 
-/* Like find_image_or_pull(), for an image that a signed index names. It may be present because of
- * other pods, which does not imply that this pod may use it. */
+/* Like find_image_or_pull(), for an image that a signed index names. The image may be present
+ * because of other pods, which does not imply that this pod may use it. */
 static int find_image_of_source(ImageStore *store, const ImageRequest *request, Image **ret_image,
                                 ImageJob **ret_job, Error *reterr) {
         int r = image_store_load_image(store, request->reference, request->source_digest, ret_image,
@@ -346,7 +346,7 @@ static int find_image_or_pull(ImageStore *store, const ImageRequest *request, Im
         return r < 0 ? r : image_job_for_pull(store, reference, &request->secrets, ret_job);
 }
 
-/* A disk that was full when an archive appeared may have space by now; a new request triggers
+/* A disk that was full when an archive appeared may have space again, so a new request triggers
  * another attempt. */
 static void retry_broken_archives(ImageStore *store, const char *reference) {
         const Archive *archive;
@@ -436,7 +436,8 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
         return true;
 }
 
-/* A request for a registry completes without it if an archive contains the image by now. */
+/* A request that would contact a registry completes without it if an archive now contains the
+ * image. */
 static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
         const Archive *archive;
         ImageJob *job = request->job;
@@ -452,8 +453,8 @@ static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
                 image_job_cancel(job);
 }
 
-/* Checks the requests again that wait for archives or the sweep. True if one was completed: then
- * the search starts again. */
+/* Checks the requests that wait for archives or the sweep again. True if one was completed, in
+ * which case the search starts again. */
 static bool settle_image_request(ImageStore *store) {
         list_foreach(request, store->requests) {
                 cleanup_with(image_unrefp) Image *image = NULL;
@@ -519,7 +520,7 @@ static int open_store_directories(ImageStore *store, const char *state_dir, Erro
 }
 
 static int add_store_work_source(ImageStore *store) {
-        /* After the inotify sources, so that pending changes are read first. */
+        /* The source runs after the inotify sources, so that pending changes are read first. */
         return event_add_disabled_defer(store->event, &store->work_source,
                                         SD_EVENT_PRIORITY_NORMAL + 1, on_image_store_work, store);
 }

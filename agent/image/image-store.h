@@ -25,7 +25,8 @@ typedef struct ImageStoreConfig {
         sd_event *event;
         const char *helper_path;      /* the mainstay-image program */
         const char *state_dir;        /* <state-dir>: images/ and preload/ are created below it */
-        const MainstayConfig *config; /* registries; NULL: defaults. Borrowed; outlives the store */
+        const MainstayConfig *config; /* settings of registries; NULL: defaults. Borrowed; outlives
+                                       * the store */
         const Config *node_config;    /* for imagePullCredentialsVerificationPolicy, otherwise as
                                        * above */
         image_list_wanted_t list_wanted; /* NULL: there are none */
@@ -67,18 +68,18 @@ typedef struct ImageRequestOptions {
         const SourceImages *source;    /* of the index to which the pod belongs: images that it
                                           names are only taken from there, regardless of the policy;
                                           NULL: none */
-        bool is_of_api; /* for a pod of an API server: the pulls of others do not wait for it */
+        bool is_of_api; /* for a pod of an API server; the pulls of others do not wait for it */
 } ImageRequestOptions;
 
 /* Requests an image. 1: it is present, and *ret_image is a new reference; 'ready' is not called. 0:
  * *ret_request is in progress, and 'ready' is called once, from the loop, after which the request
- * is freed. -ENOENT: no archive contains it, and the policy is Never. Another -errno: the reference
- * or the store is faulty: -EINVAL for an invalid reference, -ENOEXEC for an image that cannot run
- * here, because it is for a different machine or its user is unknown. Requests for the same image
- * share the work.
+ * is freed. -ENOENT: no archive contains it, and the policy is Never. Another -errno if the
+ * reference or the store is faulty: -EINVAL for an invalid reference, -ENOEXEC for an image that
+ * cannot run here, because it is for a different machine or its user is unknown. Requests for the
+ * same image share the work.
  *
- * Like in the kubelet, pull policy Always contacts the registry each time; except for an image that
- * is in an archive in preload/, and for a present image that is named by digest. */
+ * As in the kubelet, pull policy Always contacts the registry each time, except for an image in an
+ * archive in preload/ and for a present image that is named by digest. */
 int image_store_request(ImageStore *store, const ImageRequestOptions *options, image_ready_t ready,
                         void *userdata, Image **ret_image, ImageRequest **ret_request,
                         Error *reterr);
@@ -92,7 +93,8 @@ ImageRequest *image_request_cancel(ImageRequest *request);
 DEFINE_CLEANUP(ImageRequest *, image_request_cancel)
 
 /* Sets the images named by the index in use, and those of another index, which is kept for a
- * rollback or will be used next: garbage collection removes neither. Takes ownership of both. */
+ * rollback or will be used next; garbage collection removes neither of them. Takes ownership of
+ * both. */
 void image_store_set_source_images(ImageStore *store, SourceImages *in_use, SourceImages *kept);
 
 /* The images of the index in use, for a pod's requests; NULL: the pod does not belong to an index.
@@ -136,8 +138,8 @@ bool image_store_is_removing(const ImageStore *store);
 /* Removes all images that are unused and not in an archive. Returns their number, or -errno. */
 int image_store_prune(ImageStore *store);
 
-/* The digest of the image to which a name in a manifest refers now, in an archive or unpacked:
- * borrowed until the next turn of the loop; or NULL. */
+/* The digest of the image to which a name in a manifest now refers, in an archive or unpacked;
+ * borrowed until the next turn of the loop. NULL: none. */
 const char *image_store_find_digest(const ImageStore *store, const char *name);
 
 /* The directories of the archives and of the store. */
@@ -147,8 +149,8 @@ const char *image_store_path(const ImageStore *store);
 /* A pod has terminated: disk usage may be checked. */
 void image_store_check_disk_usage(ImageStore *store);
 
-/* Calls 'each' with file name and message of all archives, and of images in them, that cannot be
- * used, for the status. */
+/* For the status: calls 'each' with the file name and a message for every archive, and every image
+ * in an archive, that cannot be used. */
 void image_store_foreach_archive_error(ImageStore *store,
                                        void (*each)(const char *archive, const char *message,
                                                     void *userdata),

@@ -21,5 +21,5 @@ int manual_pulls_start(ManualPulls *pulls, ImageStore *store, const char *refere
 void manual_pulls_foreach(const ManualPulls *pulls,
                           void (*each)(const ImagePull *pull, void *userdata), void *userdata);
 
-/* Cancels those that have not ended yet, and frees all. */
+/* Cancels the pulls that have not ended yet, and frees all of them. */
 void manual_pulls_done(ManualPulls *pulls);

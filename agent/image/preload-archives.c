@@ -92,7 +92,7 @@ static int64_t stat_mtime_nsec(const struct stat *st) {
         return (int64_t) st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
 }
 
-/* 1: it is new or has changed. */
+/* 1: the archive is new or has changed. */
 static int update_archive_file(ArchiveSet *set, const char *file, const struct stat *st) {
         Archive *archive = find_archive_file(set, file);
         int r;
@@ -358,7 +358,8 @@ void archive_mark_broken(Archive *archive, const char *message) {
         archive->is_transient = false;
 }
 
-/* An index saved by an earlier version does not contain them: its archives are read again. */
+/* An index that an earlier version has saved does not contain these members, so its archives are
+ * read again. */
 static bool has_transports(const json_t *images) {
         const json_t *image;
         size_t i;

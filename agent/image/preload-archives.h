@@ -51,7 +51,7 @@ typedef struct ArchiveSet {
 /* Whether a file with that name is an archive: not hidden, and not a partial download. */
 bool archive_is_candidate_name(const char *file);
 
-/* Scans the directory and compares. New or changed archives become ARCHIVE_NEW, removed ones are
+/* Scans the directory for changes. New or changed archives become ARCHIVE_NEW, removed ones are
  * dropped; an unreadable directory changes nothing. 1 if anything changed, 0, or -errno. */
 int archive_set_scan(ArchiveSet *set, int dir_fd);
 
@@ -67,12 +67,12 @@ bool archive_set_retry_transient(ArchiveSet *set);
 const ArchivedImage *archive_set_find(const ArchiveSet *set, const char *reference,
                                       const Archive **ret_archive);
 
-/* Records that the delta in that archive could not be applied. True if there is one that was usable
- * before. */
+/* Records that the delta in that archive could not be applied. True if there is a delta that was
+ * usable before. */
 bool archive_set_give_up_delta(const ArchiveSet *set, const char *file, const char *digest,
                                const char *failure);
 
-/* Why a delta for that image could not be applied; NULL: there is none. */
+/* The reason why a delta for that image could not be applied; NULL: there is none. */
 const char *archive_set_find_failure(const ArchiveSet *set, const char *reference);
 
 /* The set of images has changed: a new one may be the base of a delta. */
@@ -87,8 +87,8 @@ int archive_parse_index(Archive *archive, const char *text);
 /* Marks it as broken with this message. */
 void archive_mark_broken(Archive *archive, const char *message);
 
-/* Loads and stores the index of valid archives. A damaged file is set aside, and then all archives
- * are read again. */
+/* Loads and stores the index of valid archives. A damaged file is set aside, after which all
+ * archives are read again. */
 void archive_set_load(ArchiveSet *set, int images_fd);
 int archive_set_save(const ArchiveSet *set, int images_fd);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Watches the preload directory; children index the archives, once each. inotify events are only a
+/* Watches the preload directory; children index each archive once. inotify events are only a
  * trigger: the directory is scanned and compared. */
 
 #include "agent/image/image-store-private.h"
@@ -53,7 +53,7 @@ static void on_archive_indexed(const ChildResult *result, void *userdata) {
         }
         preload_index_archives(store);
         image_store_settle_requests(store);
-        /* A request repeated on every change would be triggered again by its own attempt. */
+        /* If a request were repeated on every change, its own attempt would trigger it again. */
         if (!same)
                 store->on_changed(store->userdata);
 }
@@ -134,7 +134,7 @@ static int watch_preload_directory(ImageStore *store) {
         return r < 0 ? r : sd_event_source_set_description(store->preload.watch, "preload-watch");
 }
 
-/* The directory is not held open: an open directory does not report its removal. */
+/* The directory is not held open, because the removal of an open directory is not reported. */
 int preload_scan_directory(ImageStore *store) {
         cleanup_close int fd = open_directory_at(AT_FDCWD, store->preload_path, 0700);
         int r = fd < 0 ? fd : watch_preload_directory(store);

@@ -55,7 +55,7 @@ json_t *pull_secret_list_to_json(const PullSecretList *list) {
         for (size_t i = 0; array && i < list->n; i++) {
                 json_t *text = json_string(list->items[i].document);
 
-                /* Not UTF-8, so it is not JSON either. */
+                /* The value is not UTF-8, so it is not JSON either. */
                 if (!text)
                         text = json_string("");
                 (void) json_array_append_new(array,

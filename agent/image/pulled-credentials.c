@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A pod without credentials for a private image that was pulled for another pod cannot use it, like
- * in the kubelet's image pull manager (imagePullCredentialsVerificationPolicy,
- * preloadedImagesVerificationAllowlist): neither as a whole, nor as layers of another image.
- * mainstay-image records for each repository of an image which Secret its registry accepted, by a
- * hash, or that it required none (common/image-access.h). */
+/* A pod without credentials for a private image that was pulled for another pod cannot use it,
+ * neither as a whole nor as layers of another image, as in the kubelet's image pull manager
+ * (imagePullCredentialsVerificationPolicy, preloadedImagesVerificationAllowlist). mainstay-image
+ * records for each repository of an image which Secret its registry accepted, by a hash, or that it
+ * required none (common/image-access.h). */
 
 #include "agent/image/image-store-private.h"
 
@@ -74,8 +74,8 @@ static bool is_archived_in_repository(const ArchivedImage *image, const char *re
         return false;
 }
 
-/* A reference with a digest finds the image under any repository: only a repository from which the
- * image has come, or by which it is named, is relevant. */
+/* A reference with a digest finds the image under any repository, but only a repository from which
+ * the image has come, or by which it is named, is relevant. */
 static bool is_image_of_repository(const ImageStore *store, const char *digest,
                                    const char *repository, const json_t *access) {
         if (image_access_find(access, repository))
@@ -107,7 +107,7 @@ bool image_access_is_open(const ImageStore *store, const ImageRequest *request, 
                 return true;
         if (image_reference_repository(request->reference, &repository, NULL) < 0)
                 return false;
-        /* If the record cannot be read, access may have been recorded. */
+        /* If the record cannot be read, it may contain restrictions of access. */
         r = image_verified_load(store, digest, &verified);
         access = json_object_get(verified, "access");
         if (r >= 0 && rules.opens_preloaded && !access)
@@ -128,7 +128,7 @@ bool image_access_is_of_source(const ImageStore *store, const char *digest, cons
                        image_access_find(json_object_get(verified, "access"), name), hashes);
 }
 
-/* Without those that a registry must have brought, if they are here. */
+/* Excludes images that, if present, must have come from a registry. */
 static json_t *archived_digests_to_json(const ArchiveSet *archives) {
         json_t *digests = json_array();
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The signature policy of the node, containers-policy.json(5): which images may run, and with which
- * keys they must be signed. The policy belongs to the administrator; signatures are untrusted and
- * are read only by mainstay-image. */
+/* The signature policy of the node, containers-policy.json(5): determines which images may run, and
+ * with which keys they must be signed. The policy belongs to the administrator; signatures are
+ * untrusted and are read only by mainstay-image. */
 
 #include "common/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The images named by a signed index that mainstay-image has read and verified: for pods of the
+/* The images that a signed index names, which mainstay-image has read and verified. For pods of the
  * index, they replace registries and archives. */
 
 #include "agent/model/values.h"

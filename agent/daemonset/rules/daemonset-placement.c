@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether a DaemonSet runs on this node (Kubernetes: NodeShouldRunDaemonPod): node name,
+/* Determines whether a DaemonSet runs on this node (Kubernetes: NodeShouldRunDaemonPod): node name,
  * nodeSelector, node affinity, taints and tolerations, pod affinity, in the order of Kubernetes'
- * controller. The first rule that excludes the node decides; its message names the value in the
+ * controller. The first rule that excludes the node applies; its message names the value in the
  * manifest and the value of the node. */
 
 #include "agent/daemonset/rules/rules.h"
@@ -125,7 +125,7 @@ static int evaluate_node_affinity(const DaemonSet *set, const NodeLabelsTaints *
                                       has ? "'" : "", has ? has : "none", has ? "'" : "");
 }
 
-/* When the toleration of a taint ends; 0: never. */
+/* The time at which the toleration of a taint ends; 0: never. */
 static uint64_t toleration_end_time(const Toleration *toleration, const Taint *taint) {
         uint64_t added;
 

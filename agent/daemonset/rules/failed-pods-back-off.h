@@ -14,7 +14,7 @@ typedef struct FailedPodsBackOff {
 } FailedPodsBackOff;
 
 /* A pod of the set has failed or succeeded. True if it may be replaced now, which counts as a
- * replacement; otherwise '*ret_again_at' is the time when it may be. 'now' may be from any clock
- * that does not jump. */
+ * replacement; otherwise '*ret_again_at' is the time from which it may be replaced. 'now' may be
+ * from any clock that does not jump. */
 bool failed_pods_back_off_is_over(FailedPodsBackOff *back_off, const char *hash, uint64_t now,
                                   uint64_t *ret_again_at);

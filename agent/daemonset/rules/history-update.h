@@ -9,12 +9,12 @@
 typedef enum SelectorChange {
         SELECTOR_SAME,
         SELECTOR_REPLACED, /* there were no pods */
-        SELECTOR_MISMATCH, /* the selector is immutable while there are pods; the history keeps the
-                            * old one */
+        SELECTOR_MISMATCH, /* the selector is immutable while there are pods, so the history keeps
+                            * the old one */
 } SelectorChange;
 
-/* Compares the selector with the one in the history, which is updated if possible. A SelectorChange
- * or -ENOMEM. */
+/* Compares the selector with the one in the history, and updates the latter if possible. A
+ * SelectorChange or -ENOMEM. */
 int daemonset_history_update_selector(DaemonSetHistory *history, const DaemonSet *set,
                                       bool has_pods);
 

@@ -21,7 +21,7 @@ typedef struct DaemonSetHistory {
         char *name;
         char *source;      /* the source of the set when it was last desired; or NULL */
         char *set;         /* the set at that time: JSON; or NULL */
-        bool is_orphaning; /* it is being deleted with --cascade=orphan: its pods stay */
+        bool is_orphaning; /* the set is being deleted with --cascade=orphan, so its pods stay */
         char *selector;    /* JSON; immutable while there are pods */
         LIST_OF(ControllerRevision) revisions;  /* by number */
         char template_hash[REVISION_HASH_SIZE]; /* of the manifest's template */
@@ -31,8 +31,8 @@ typedef struct DaemonSetHistory {
                                                   * one; or ""
                                                   */
         char *pin_reason;                        /* a message of one line */
-        uint64_t created;                        /* realtime: when the set was first desired */
-        uint64_t rollout_since; /* since when the desired revision has been desired; 0: it is
+        uint64_t created;                        /* realtime at which the set was first desired */
+        uint64_t rollout_since; /* time since which the desired revision has been desired; 0: it is
                                  * available */
 } DaemonSetHistory;
 

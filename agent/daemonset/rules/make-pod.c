@@ -29,7 +29,8 @@ enum {
 
 const char revision_hash_label[] = "controller-revision-hash";
 
-/* Without vowels and characters that look alike, so that the result is not a word. */
+/* The alphabet has no vowels and no characters that look alike, so that the result is not a word.
+ */
 static const char safe_alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
 
 static unsigned hex_digit(char c) {
@@ -158,7 +159,7 @@ static NodeAffinity *get_node_affinity(Pod *pod) {
         return pod->spec.affinity ? pod->spec.affinity->node_affinity : NULL;
 }
 
-/* The required node affinity has been evaluated already; it is replaced by this node's name. */
+/* The required node affinity has already been evaluated, and is replaced by this node's name. */
 static int set_node_name_affinity(Pod *pod, const char *node_name) {
         NodeAffinity *affinity = get_node_affinity(pod);
         SelectorRequirement *field;

@@ -23,7 +23,7 @@ void pod_affinity_mismatch_done(PodAffinityMismatch *mismatch) {
         *mismatch = (PodAffinityMismatch){ 0 };
 }
 
-/* Labels of namespaces are not known, but each has the label with its name. */
+/* Labels of namespaces are not known, except that each namespace has the label with its name. */
 static bool term_selects_namespace(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod,
                                    const char *namespace) {
         static char name_key[] = "kubernetes.io/metadata.name";
@@ -59,7 +59,7 @@ static bool term_selects_pod(const PodAffinityTerm *term, const AffinityTermOwne
                match_label_keys_hold(term->mismatch_label_keys, owner_pod, labels, false);
 }
 
-/* Pods of cluster users do not keep a file's DaemonSet off the node. */
+/* Pods of cluster users cannot keep the DaemonSet of a file off the node. */
 static bool is_peer_of_set(const DaemonSet *set, const Pod *pod) {
         return object_source_heeds(set->metadata.source, pod->metadata.source) &&
                !daemonset_controls_pod(set, pod);
@@ -90,7 +90,7 @@ static int set_mismatch(PodAffinityMismatch *ret, const char *rule, const char *
         return 1;
 }
 
-/* The first pod of a group with affinity to itself may start, otherwise none could. */
+/* The first pod of a group with affinity to itself may start, because otherwise none could. */
 static bool term_selects_own_pod(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod) {
         return term_selects_pod(term, owner_pod, owner_pod->labels, owner_pod->namespace);
 }

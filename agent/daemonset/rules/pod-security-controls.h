@@ -2,7 +2,7 @@
 #pragma once
 
 /* The controls of the Pod Security Standards: each one checks one property of all containers of a
- * pod (init, main and ephemeral ones), and writes its violations in the words of the API server.
+ * pod (init, main and ephemeral ones), and describes violations with the wording of the API server.
  * The table in pod-security.c determines when a control is in force. */
 
 #include "agent/model/pod.h"
@@ -11,10 +11,11 @@
 
 typedef struct PodSecurityReview {
         const Pod *pod;
-        unsigned minor; /* minor version by which the pod is checked: some controls were relaxed */
+        unsigned minor; /* minor version by which the pod is checked, because some controls were
+                         * relaxed */
         FILE *out;      /* violations found so far */
         unsigned n_violations;
-        bool has_failed; /* out of memory: the result is incomplete */
+        bool has_failed; /* out of memory, so the result is incomplete */
 } PodSecurityReview;
 
 /* Controls of the level baseline. */
@@ -25,7 +26,7 @@ void check_host_path_volumes(PodSecurityReview *review);
 void check_ports_of_host(PodSecurityReview *review);
 void check_handler_hosts(PodSecurityReview *review); /* hosts of probes and hooks */
 void check_privileged_containers(PodSecurityReview *review);
-void check_proc_mounts(PodSecurityReview *review); /* since 1.35 except for pods with a user
+void check_proc_mounts(PodSecurityReview *review); /* since 1.35, except for pods with a user
                                                     * namespace */
 void check_se_linux_options(PodSecurityReview *review);
 void check_seccomp_profiles(PodSecurityReview *review);

@@ -91,12 +91,12 @@ enum {
 typedef struct PodSecurityControl {
         PodSecurityLevel level;
         unsigned since; /* the minor version that introduced it */
-        /* At the level restricted, a stricter control replaces it since this version. */
+        /* Since this version, a stricter control replaces this one at the level restricted. */
         unsigned replaced_since;
         void (*check)(PodSecurityReview *review);
 } PodSecurityControl;
 
-/* In the order in which an API server lists them. */
+/* The order is that in which an API server lists violations. */
 static const PodSecurityControl controls[] = {
         { POD_SECURITY_BASELINE, 0, NEVER, check_app_armor_profiles },
         { POD_SECURITY_BASELINE, 0, 22, check_added_capabilities },

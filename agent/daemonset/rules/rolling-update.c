@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The plan of a rolling update; see the header. A node has one pod of a set, or two during an
- * update with maxSurge. So it only matters whether maxSurge is greater than 0: otherwise
- * maxUnavailable is, and permits to replace the only pod. The plan is stateless: after a restart of
- * the agent the same pods give the same plan. */
+ * update with maxSurge. So it matters only whether maxSurge is greater than 0; otherwise
+ * maxUnavailable is greater than 0, and the only pod may be replaced. The plan is stateless: after
+ * a restart of the agent, the same pods result in the same plan. */
 
 #include "agent/daemonset/rules/rolling-update.h"
 
@@ -49,7 +49,7 @@ static bool has_on_delete_strategy(const DaemonSet *set) {
         return set->spec.update_strategy.type == DAEMONSET_ON_DELETE;
 }
 
-/* A terminal pod of an old revision is not replaced but only removed: the update continues. */
+/* A terminated pod of an old revision is only removed, not replaced, and the update continues. */
 static bool is_replaced_in_place(const DaemonSet *set, const DaemonSetPodState *pod) {
         return pod->is_terminal && !pod->is_terminating &&
                (pod->is_current || has_on_delete_strategy(set));
@@ -127,8 +127,9 @@ static void plan_continued_pods(const DaemonSet *set, const DaemonSetPodStates *
         plan->creates_pod = false;
 }
 
-/* Whether the state of a pod that could continue is unknown: then all are kept. Otherwise an old
- * pod that merely seems unready might be stopped although it is the one that serves. */
+/* Whether the state of a pod that could continue is unknown, in which case all are kept. Otherwise
+ * an old pod that only appears to be unready might be stopped although it is the one that serves
+ * clients. */
 static bool keep_unsynced_pods(const DaemonSetPodStates *pods, bool keep[], DaemonSetPlan *plan) {
         for (size_t i = 0; i < pods->n; i++) {
                 keep[i] = !pods->items[i].is_terminating;

@@ -29,9 +29,10 @@ typedef struct DaemonSetPlan {
                                   'is_preflighted' */
         bool is_available;     /* the desired revision has been ready for minReadySeconds */
         bool is_settled;       /* the update is complete: only an event can change the plan */
-        bool is_syncing;       /* a state is unknown, so all pods are kept */
-        uint64_t ready_since;  /* of the pod of the desired revision; 0: it is not ready */
-        uint64_t again_at;     /* when the plan changes by the passage of time alone; 0: never */
+        bool is_syncing;       /* the state of a pod is unknown, so all pods are kept */
+        uint64_t ready_since;  /* time since which the pod of the desired revision is ready; 0: it
+                                * is not ready */
+        uint64_t again_at;     /* time at which the plan changes without an event; 0: never */
 } DaemonSetPlan;
 
 /* The parameters of the plan in addition to the pods. */

@@ -20,7 +20,7 @@ typedef struct DaemonSetDecision {
         DaemonSetVerdict verdict;
         const char *rule; /* "nodeSelector", "taint", …; static; NULL: no rule applies */
         char *why;        /* a message: "the node lacks the label gpu" */
-        uint64_t until;   /* realtime, microseconds: when the decision changes; 0: never */
+        uint64_t until;   /* realtime, microseconds, at which the decision changes; 0: never */
 } DaemonSetDecision;
 
 void daemonset_decision_done(DaemonSetDecision *decision);
@@ -68,7 +68,7 @@ int daemonset_revision_hash(const Pod *template, char ret[REVISION_HASH_SIZE]);
 int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *hash,
                        int64_t generation, const char *node_name, Pod **ret);
 
-/* Makes the set the only owner of the pod; NULL: an orphan. 0 or -ENOMEM. */
+/* Makes the set the only owner of the pod; NULL: makes the pod an orphan. 0 or -ENOMEM. */
 int daemonset_set_pod_owner(const DaemonSet *set, Pod *pod);
 
 /* Whether the set's selector matches the pod, regardless of its owner. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Automatic tolerations; see the header. A daemon should run before a node is ready and while it is
- * under pressure. The taint network-unavailable is tolerated by pods of the host network only, and
- * out-of-disk by critical pods of the old API versions only. */
+ * under pressure. Only pods of the host network tolerate the taint network-unavailable, and only
+ * critical pods of the old API versions tolerate out-of-disk. */
 
 #include "agent/daemonset/rules/tolerations.h"
 
@@ -23,7 +23,7 @@ static bool is_legacy_critical_pod(const DaemonSet *set) {
                               "scheduler.alpha.kubernetes.io/critical-pod");
 }
 
-/* Structs of model/ own their strings, so these are not constants; they are never written. */
+/* Structs of model/ own their strings, so these are not const, but they are never written to. */
 static char keys[][40] = {
         "node.kubernetes.io/not-ready",           "node.kubernetes.io/unreachable",
         "node.kubernetes.io/disk-pressure",       "node.kubernetes.io/memory-pressure",

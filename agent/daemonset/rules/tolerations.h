@@ -9,6 +9,6 @@
 /* The i-th toleration that the set's pods get, or NULL after the last. Static. */
 const Toleration *daemonset_automatic_toleration(const DaemonSet *set, size_t i);
 
-/* A toleration of the manifest or of the controller that tolerates the taint, or NULL; if there are
- * several, the longest one. */
+/* The toleration, from the manifest or the controller, that tolerates the taint for the longest
+ * time, or NULL. */
 const Toleration *daemonset_find_toleration(const DaemonSet *set, const Taint *taint);
