@@ -2,13 +2,13 @@
 #pragma once
 
 /* Collects the pods that should run from the sources: manifests, DaemonSets and orphans, the API
- * server. The objects that they add are borrowed from them. The result does not depend on the
- * running pods. */
+ * server. The objects that the sources add are borrowed from them. The result does not depend on
+ * the running pods. */
 
 #include "agent/desired/pod-sources.h"
 #include "agent/manifest/manifest.h"
 
-/* The order decides which source gets a name that two of them use. If a source fails, the set is
+/* The order determines which source gets a name that two of them use. If a source fails, the set is
  * incomplete, the remaining sources are queried nevertheless, and the first error is returned: the
  * caller must try again. If the set is incomplete without an error, some manifests have not been
  * read yet; their directory notifies when they have been. */

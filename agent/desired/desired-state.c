@@ -103,7 +103,7 @@ static void explain_undesired_pods(const DesiredState *state, const DesiredPods 
 
 /* ---- consequences ---- */
 
-/* Nothing else would request another recomputation. */
+/* The timer is needed because nothing else would request another recomputation. */
 static void schedule_retry(DesiredState *state) {
         (void) event_timer_arm(state->retry_timer, RETRY_USEC);
 }
@@ -336,8 +336,8 @@ int desired_state_start(DesiredState *state, Error *reterr) {
         return r < 0 ? r : fetched_manifests_start(state->fetched);
 }
 
-/* Gives a reason to stop to the pods in step 0, after which none of the remaining pods starts.
- * 'steps' excludes pods that have stopped but cannot be removed: no pod waits for them. */
+/* Gives the pods in step 0, which no remaining pod starts after, a reason to stop. 'steps' excludes
+ * pods that have stopped but cannot be removed: no pod waits for them. */
 static int give_drain_reasons(ActualPods *actual, const size_t *steps) {
         size_t next = 0;
 
@@ -471,7 +471,7 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         state->problems = manifest_problems_new(config->on_event, config->userdata);
         if (!state->problems)
                 return -ENOMEM;
-        /* After all other events of a turn of the loop, and before pods are stepped. */
+        /* Runs after all other events of a turn of the loop, and before pods are stepped. */
         r = event_add_disabled_defer(config->event, &state->recompute_source,
                                      SD_EVENT_PRIORITY_NORMAL + 5, on_recompute_due, state);
         if (r < 0)

@@ -4,8 +4,7 @@
 /* The header of the module. The manifest directory, fetched manifests, DaemonSets, orphans and the
  * API server yield one set of desired pods. It is compared with the actual pods, each of which is
  * started, edited, kept, or stopped for a reason. The module owns the manifest directory, and it
- * alone decides when a recomputation is due. How a pod is started or stopped is decided in
- * pods/. */
+ * alone decides when a recomputation is due. pods/ decides how a pod is started or stopped. */
 
 #include "agent/desired/pod-sources.h"
 #include "agent/eviction/eviction-manager.h"
@@ -54,19 +53,19 @@ int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *se
  * the desired state is computed for the first time. */
 int desired_state_start(DesiredState *state, Error *reterr);
 
-/* Requests a recomputation, which takes place once per turn of the event loop, before pods are
+/* Requests a recomputation, which runs at most once per turn of the event loop, before pods are
  * stepped. Nothing happens before the first scan. */
 void desired_state_request_recompute(DesiredState *state);
 
 /* The agent is about to exit: nothing is recomputed from now on. */
 void desired_state_suspend(DesiredState *state);
 
-/* No pod is desired any more, regardless of the sources (--drain): pods stop in order, each when no
- * remaining pod has to stop before it. The event loop exits when no pod is left and 'systemd'
- * (NULL: none) is idle. 0 or -errno. */
+/* No pod is desired any more, regardless of the sources (--drain): pods stop in order, each of them
+ * when no remaining pod has to stop before it. The event loop exits when no pod is left and
+ * 'systemd' (NULL: none) is idle. 0 or -errno. */
 int desired_state_start_drain(DesiredState *state, SystemdClient *systemd);
 
-/* The status of a pod may have changed, on which a rollout may depend. NULL does nothing. */
+/* The status of a pod, on which a rollout may depend, may have changed. NULL does nothing. */
 void desired_state_on_pod(DesiredState *state, const Pod *pod);
 
 /* Adds the images that a rollback would need. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Compares the desired pods with the actual ones: which to start, edit, keep and stop. Pure: it
- * reads no file, process or clock, and does nothing. A pod is stopped only for a reason that its
- * source gave; the absence of the pod from all sources is not a reason. */
+/* Compares the desired pods with the actual ones, and determines which to start, edit, keep and
+ * stop. Pure: it uses no file, process or clock, and changes nothing. A pod is stopped only for a
+ * reason that its source gave; the absence of the pod from all sources is not a reason. */
 
 #include "agent/model/desired-pods.h"
 
 typedef enum PodWorkerActionKind {
         POD_WORKER_ACTION_START, /* there is no such pod, or it is terminating */
         POD_WORKER_ACTION_EDIT,  /* the running one is different */
-        POD_WORKER_ACTION_KEEP,  /* it is as desired; only its source has changed, or it no longer
-                                  * has a successor */
+        POD_WORKER_ACTION_KEEP,  /* the pod is as desired; only its source has changed, or it no
+                                  * longer has a successor */
         POD_WORKER_ACTION_DROP_SUCCESSOR, /* the successors that have not started yet are no longer
                                            * desired */
         POD_WORKER_ACTION_STOP,           /* for 'reason' */

@@ -31,9 +31,8 @@ struct FetchedManifests {
 };
 
 #define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
-#define INDEX_TIMEOUT_USEC                                                    \
-        (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself \
-                                           */
+#define INDEX_TIMEOUT_USEC \
+        (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself \ */
 
 /* ---- callbacks of a source ---- */
 
@@ -69,8 +68,8 @@ static void load_index_images(const FetchedManifests *fetched, const char *which
                                          strna(path));
 }
 
-/* The manifests of the previous index are kept while the one in use may be rolled back; those of
- * the next one while they are being fetched. */
+/* The manifests of the previous index are kept while the index in use may be rolled back, and those
+ * of the next index while they are being fetched. */
 static void update_source_images(FetchedManifests *fetched) {
         cleanup_with(source_images_done) SourceImages in_use = { 0 }, kept = { 0 };
         uint64_t since;

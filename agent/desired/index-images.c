@@ -13,7 +13,8 @@ struct IndexImages {
         IndexImagesConfig config;
         const SourceImages *named; /* by the index; NULL: nothing is being fetched */
         ImageSet wanted;           /* those that this node needs */
-        size_t n_here;             /* number of wanted images that are present: the first ones */
+        size_t n_here;             /* number of wanted images that are present; these are the first
+                                    * ones */
         ImageRequest *request;     /* for the next one */
         sd_event_source *stop;     /* ends what must not continue */
         uint64_t bytes_here, since;
@@ -114,7 +115,7 @@ static int on_stop_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* 1: all are present; 0: one is being fetched; -errno. */
+/* 1: all images are present; 0: one is being fetched; -errno. */
 static int request_wanted_images(IndexImages *images, Error *reterr) {
         for (; images->n_here < images->wanted.n; images->n_here++) {
                 cleanup_with(image_unrefp) Image *image = NULL;

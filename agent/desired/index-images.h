@@ -16,7 +16,7 @@ typedef struct IndexImagesConfig {
         const NodeLabelsTaints *node;
         /* Whether the source may be contacted now; false with a message. */
         bool (*may_continue)(Error *reterr, void *userdata);
-        /* All images are present, or an error says why one is not: -ECANCELED if may_continue()
+        /* All images are present, or an error says why one is not; -ECANCELED if may_continue()
          * returned false. */
         void (*on_done)(int r, const Error *error, void *userdata);
         void *userdata;

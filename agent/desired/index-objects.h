@@ -9,9 +9,8 @@ typedef struct IndexObjects {
         LIST_OF(ManifestObjects) manifests;
 } IndexObjects;
 
-/* Reads the manifests of the directory. After a failure (-errno) the readable part is available,
- * too.
- */
+/* Reads the manifests of the directory. Even after a failure (-errno), the readable part is
+ * available. */
 int index_objects_read(int dir_fd, const char *node_name, IndexObjects *ret);
 void index_objects_done(IndexObjects *objects);
 

@@ -38,7 +38,7 @@ typedef struct IndexReadiness {
 
 /* ---- the index before ---- */
 
-/* Needed for its images. Unreadable data is not kept. */
+/* The objects are needed for their images. Unreadable data is not kept. */
 static void read_previous_index(IndexRollout *rollout) {
         cleanup_close int fd = manifest_source_open_previous(rollout->config.source);
         int r = fd < 0 ? fd : index_objects_read(fd, rollout->config.node_name, &rollout->previous);
@@ -56,8 +56,8 @@ void index_rollout_begin(IndexRollout *rollout) {
         if (!manifest_source_is_on_trial(rollout->config.source, &since))
                 return;
         read_previous_index(rollout);
-        /* An index with the same files as the previous one causes no change that would request
-         * it. */
+        /* An index with the same files as the previous one causes no change that would request a
+         * recomputation. */
         rollout->config.on_recompute_due(rollout->config.userdata);
 }
 
@@ -185,7 +185,8 @@ void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
         for (size_t i = 0; i < desired->pods.n && !readiness.unready && !readiness.is_unknown; i++)
                 check_desired_pod(&readiness, &desired->pods.items[i]);
         check_daemonsets(&readiness);
-        /* If the clock was set back, the time when it was fetched may be in the future. */
+        /* If the clock was set back, the time at which the index was fetched may be in the future.
+         */
         if (!readiness.is_unknown)
                 decide_index(rollout, &readiness,
                              steady_stamp_convert(&rollout->fetched, rollout->config.clock, since));

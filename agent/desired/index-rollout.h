@@ -36,7 +36,7 @@ DEFINE_CLEANUP(IndexRollout *, index_rollout_free)
  * following functions. */
 void index_rollout_begin(IndexRollout *rollout);
 
-/* Decides; to be called while the desired pods are borrowed. */
+/* Makes the decision; to be called while the desired pods are borrowed. */
 void index_rollout_judge(IndexRollout *rollout, const DesiredPods *desired,
                          const ActualPods *actual);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Errors and warnings of the manifest directory, in the log and as events: each is reported once
- * while it persists. */
+/* Errors and warnings of the manifest directory, in the log and as events. Each of them is reported
+ * once while it persists. */
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"

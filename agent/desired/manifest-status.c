@@ -26,7 +26,7 @@ static uint64_t manifest_mtime_usec(const char *directory, const char *file) {
         return (uint64_t) st.st_mtim.tv_sec * USEC_PER_SEC;
 }
 
-/* Objects with the same name have different sources, the manifest directory first. */
+/* Objects with the same name have different sources, and the manifest directory comes first. */
 static char *format_object_key(const DataObject *object) {
         return text_format("%s/%s/%d", object->metadata.namespace, object->metadata.name,
                            (int) object->metadata.source);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each recomputation compares the revision in the manifest with the running pod, and decides. A
- * rollback is written to disk before it is made: if the agent dies in between, the next one
+ * rollback is written to disk before it is made, so if the agent dies in between, the next one
  * completes it from the history. */
 
 #include "agent/desired/pod-rollouts.h"
@@ -75,7 +75,7 @@ static PodRollout *find_rollout(const PodRollouts *rollouts, const ObjectMeta *m
         return NULL;
 }
 
-/* Takes it, on failure too. 0 or -ENOMEM. */
+/* Takes ownership of it, even on failure. 0 or -ENOMEM. */
 static int add_rollout_take(PodRollouts *rollouts, PodRollout *rollout) {
         cleanup_with(pod_rollout_freep) PodRollout *owned = rollout;
         PodRollout **added = ARRAY_APPEND(rollouts->items.items, rollouts->items.n);
@@ -94,7 +94,7 @@ static int begin_rollout(PodRollout *rollout, const ObjectMeta *metadata) {
 }
 
 /* If a pod from another source now has the name, it must not be rolled back to a revision of this
- * one. */
+ * pod. */
 static int take_rollout_over(PodRollout *rollout, const ObjectMeta *metadata) {
         cleanup_with(pod_rollout_freep) PodRollout *other = calloc(1, sizeof(*other));
         PodRollout old = *rollout;
@@ -237,7 +237,7 @@ static char *explain_rollback(const RolloutPass *pass) {
 
 /* ---- the decision ---- */
 
-/* Decided once: moving a tag later does not restart anything. */
+/* This is determined once, so moving a tag later does not restart anything. */
 static int pin_good_images(const RolloutPass *pass) {
         const PodRolloutsConfig *config = &pass->rollouts->config;
         RolloutHistory *history = &pass->rollout->history;
@@ -321,8 +321,8 @@ static int judge_rollout(const RolloutPass *pass) {
         return r;
 }
 
-/* If no revision was good for long enough, the one that runs when the next one arrives counts as
- * good. */
+/* If no revision was good for long enough, the revision that runs when the next one arrives counts
+ * as good. */
 static int keep_running_as_good(const RolloutPass *pass) {
         const char *hash =
                 pass->actual && pass->actual->pod ? rollout_hash_of(pass->actual->pod) : "";

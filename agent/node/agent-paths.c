@@ -51,7 +51,7 @@ static int copy_path(const char *path, char **ret) {
         return 0;
 }
 
-/* Without trailing slashes. NULL: out of memory, or no current directory. */
+/* The path without trailing slashes. NULL: out of memory, or no current directory. */
 static char *find_absolute_path(const char *path) {
         char current[PATH_MAX];
         cleanup_free char *whole = NULL;
@@ -115,8 +115,8 @@ static int check_mountable_path(const char *path, Error *reterr) {
         return 0;
 }
 
-/* Makes the directory with its parents, sets its mode, and gives its real path. On a read-only file
- * system, existing directories are used. */
+/* Makes the directory with its parents, sets its mode, and returns its real path. On a read-only
+ * file system, existing directories are used. */
 static int make_agent_directory(const char *path, mode_t mode, char **ret, Error *reterr) {
         char real[PATH_MAX];
         int r = mkdir_parents_at(AT_FDCWD, path, 0755);
@@ -145,8 +145,8 @@ static int make_subdirectory(const char *parent, const char *name, Error *reterr
         return 0;
 }
 
-/* An existing directory, such as /var/log, keeps its mode. The path is absolute, since shims and
- * symbolic links use it too. */
+/* An existing directory, such as /var/log, keeps its mode. The path is absolute, because shims and
+ * symbolic links also use it. */
 static int make_log_directories(const char *path, char **ret, Error *reterr) {
         int r = make_subdirectory(path, "pods", reterr);
 
@@ -175,7 +175,8 @@ int agent_paths_make_directories(AgentPaths *paths, const AgentOptions *options,
         return make_log_directories(options->log_dir, &paths->log_dir, reterr);
 }
 
-/* With this mode regardless of the umask, which systemd's unit sets for the agent's own files. */
+/* The mode is set regardless of the umask, which the systemd unit sets for the agent's own files.
+ */
 static int make_kubelet_directory(int dir_fd, const char *path) {
         mode_t mask = umask(0);
         int r = mkdirat(dir_fd, path, 0750) < 0 && errno != EEXIST ? -errno : 0;
@@ -219,17 +220,17 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
         paths->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (paths->lock_fd < 0)
                 return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
-        /* A lock of the process, not of the open file: if the agent is killed while a child is
-         * between fork() and exec(), the child holds the descriptors a moment longer, and must not
-         * hold the lock. */
+        /* The lock belongs to the process, not to the open file: if the agent is killed while a
+         * child is between fork() and exec(), the child has the descriptors a moment longer, but
+         * must not hold the lock. */
         if (fcntl(paths->lock_fd, F_SETLK, &lock) < 0)
                 return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
                                   "another mainstayd uses the run directory %s", paths->run_dir);
         return 0;
 }
 
-/* A file system in user space may lack them, for example; an overlayfs on it would refuse its
- * files. An agent that may not set overlayfs's attributes tries its own. */
+/* A file system in user space, for example, may not support these attributes, and an overlayfs on
+ * it would refuse its files. An agent that may not set overlayfs's attributes tries its own. */
 static bool lacks_extended_attributes(const char *path) {
         static const char *const names[] = { "trusted.mainstay.test", "user.mainstay.test" };
 
@@ -244,7 +245,7 @@ static bool lacks_extended_attributes(const char *path) {
         return false;
 }
 
-/* Those that cannot be the upper layer of an overlayfs. */
+/* File systems that cannot be the upper layer of an overlayfs. */
 void agent_paths_check_state(const AgentPaths *paths) {
         static const struct {
                 unsigned magic;

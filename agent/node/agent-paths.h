@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The paths of the agent: its files and directories, by its options and configuration, the programs
- * that it starts, and the lock of the run directory. */
+/* The paths of the agent: its files and directories, from its options and configuration, the
+ * programs that it starts, and the lock of the run directory. */
 
 #include "agent/manifest/config-files.h"
 #include "agent/model/agent-options.h"
@@ -44,7 +44,8 @@ void agent_paths_done(AgentPaths *paths);
  * -ENOMEM. */
 int agent_paths_choose_config(AgentPaths *paths, const AgentOptions *options, ConfigFiles *ret);
 
-/* When the node was created: the age of the agent's state directory. Realtime; 0: not known. */
+/* The time at which the node was created, which is that of the agent's state directory. Realtime;
+ * 0: not known. */
 uint64_t node_creation_time(const char *state_dir);
 
 /* Lines for 'mainstay debug dump'. */
@@ -68,10 +69,10 @@ void agent_paths_make_kubelet_directories(const AgentOptions *options);
 int agent_paths_lock(AgentPaths *paths, Error *reterr);
 
 /* Logs an error if the file system of the state directory is unsuitable for the root file systems
- * of containers. The agent continues nevertheless, to supervise pods that are running already. */
+ * of containers. The agent continues nevertheless, to supervise pods that are already running. */
 void agent_paths_check_state(const AgentPaths *paths);
 
-/* Finds the other programs of Mainstay: next to this one in a build directory, else at the
+/* Finds the other programs of Mainstay: next to this one in a build directory, otherwise at the
  * installed path. If the environment names the socket of mainstay-launch, programs that need more
  * privileges than the agent has are started through it. 0 or -ENOMEM. */
 int agent_paths_find_programs(AgentPaths *paths);

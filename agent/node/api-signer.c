@@ -23,7 +23,7 @@ struct ApiSigner {
         uint8_t ticket_key[TICKET_KEY_SIZE];
         char *material;
         bool has_sent_material;
-        int fd; /* this end of its standard input; -EBADF: it does not run */
+        int fd; /* the agent's end of the signer's standard input; -EBADF: it does not run */
         sd_event_source *source, *exit_source;
 };
 
@@ -40,7 +40,7 @@ static int make_ticket_key(const char *path, uint8_t key[TICKET_KEY_SIZE]) {
         return write_all(fd, (const char *) key, TICKET_KEY_SIZE);
 }
 
-/* Connections of mainstay-api outlive an agent, so their tickets must, too. */
+/* Connections of mainstay-api outlive an agent, so their tickets must do so as well. */
 static int find_ticket_key(ApiSigner *signer) {
         cleanup_free char *path = path_join(signer->spec.run_dir, "node-api.key");
         cleanup_close int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -EBADF;

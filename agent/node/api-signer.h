@@ -27,8 +27,8 @@ ApiSigner *api_signer_free(ApiSigner *signer);
 
 const uint8_t *api_signer_ticket_key(const ApiSigner *signer);
 
-/* Sets the signer's material, see model/signer-protocol.h. Takes 'json', also on failure. 0 or
- * -errno. */
+/* Sets the signer's material, see model/signer-protocol.h. Takes ownership of 'json', even on
+ * failure. 0 or -errno. */
 int api_signer_set_material(ApiSigner *signer, char *json_consume);
 
 /* Connects mainstay-api to the signer: returns mainstay-api's end of the connection, or -errno. */

@@ -7,9 +7,9 @@
 #include "agent/cni/built-in-network.h"
 #include "agent/model/config.h"
 
-/* The node's own range, "fd…::/64", from its machine ID or, without one, random. It is stored in
- * <state-dir>/pod-range, because the bridge and running pods have addresses in it. The caller frees
- * it; NULL: out of memory. A failed write is logged. */
+/* The node's own range, "fd…::/64", which is derived from the machine ID or, without one, random.
+ * It is stored in <state-dir>/pod-range, because the bridge and running pods have addresses in it.
+ * The caller frees it; NULL: out of memory. A failed write is logged. */
 char *built_in_ranges_load_own(const char *state_dir, const char *machine_id_path);
 
 /* If ranges are configured although pods do not get the built-in network, adds the setting to the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Watches the configuration: SIGHUP and inotify. The drop-in directory may appear and disappear,
- * and has subdirectories: all of its watches are recreated before its files are read, so that no
- * change is missed in between. */
+ * and has subdirectories, so all of its watches are recreated before its files are read, and no
+ * change in between is missed. */
 
 #include "agent/node/config-watch.h"
 
@@ -50,9 +50,8 @@ static int on_sighup(sd_event_source *source, const struct signalfd_siginfo *si,
 
 /* ---- drop-ins ---- */
 
-/* A new file is still to be written, and is reported again when it is closed; a new link is
- * complete.
- */
+/* A new file has yet to be written, and is reported again when it is closed; a new link is
+ * complete. */
 static bool is_dropin_event(const WatchedDropinDirectory *directory,
                             const struct inotify_event *event) {
         cleanup_free char *path = NULL;

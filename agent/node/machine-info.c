@@ -55,7 +55,7 @@ static void find_default_interface(char ret[IF_NAMESIZE]) {
         }
 }
 
-/* The interface of pods, unless the default route differs: a network of a CNI plugin. */
+/* An interface of pods, from a network of a CNI plugin; ignored unless it has the default route. */
 static bool is_bridge(const char *name) {
         char path[64 + IF_NAMESIZE];
 
@@ -231,9 +231,9 @@ static uint64_t read_missing_capabilities(void) {
         return missing;
 }
 
-/* In a child, because this process's confinement may kill it. A system call filter does, such as
- * systemd's for native architectures; each start then leaves a killed mainstayd in the audit
- * log. */
+/* This runs in a child, because the confinement of this process may kill it. A system call filter
+ * does so, such as systemd's for native architectures; each start then leaves a killed mainstayd in
+ * the audit log. */
 static bool probe_x32_support(void) {
 #if defined(__x86_64__) && defined(__X32_SYSCALL_BIT)
         int status = -1;
@@ -268,7 +268,7 @@ static const char *find_app_armor_profile(void) {
         return app_armor_find_mode(app_armor_profiles_path, name, &mode) >= 0 ? name : NULL;
 }
 
-/* A distribution's policy may configure container types that it does not define. */
+/* The policy of a distribution may name container types that it does not define. */
 static void discover_selinux_labels(MachineInfo *machine) {
         SeLinuxLabelDefaults *labels = &machine->labels;
         const char *unknown = NULL;

@@ -22,7 +22,7 @@ typedef struct MachineInfo {
         int oom_score_adj_min;         /* the lowest value that the agent may set */
         uint64_t missing_capabilities; /* capabilities that containers cannot get, as a mask */
         bool has_x32;                  /* the kernel runs programs of the x32 ABI */
-        bool has_landlock;             /* of a version with which mainstay-image can be confined */
+        bool has_landlock;             /* in a version with which mainstay-image can be confined */
         bool has_app_armor;            /* the kernel enforces it */
         const char *app_armor_default; /* the profile for containers; NULL: it is not loaded */
         bool has_se_linux;             /* the kernel supports it, and a policy is loaded */
@@ -36,8 +36,9 @@ typedef struct MachineInfo {
  * with a message for a name that is not a DNS subdomain. */
 int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, Error *reterr);
 
-/* Sets the given addresses, "ADDRESS[,ADDRESS]", of different families. NULL or 0.0.0.0: keep the
- * discovered one; ::: use the IPv6 address, if there is one. 0, -EINVAL with a message, -ENOMEM. */
+/* Sets the given addresses, "ADDRESS[,ADDRESS]", of different families. NULL or 0.0.0.0 keeps the
+ * discovered address; :: selects the IPv6 address, if there is one. 0, -EINVAL with a message,
+ * -ENOMEM. */
 int machine_info_set_address(MachineInfo *machine, const char *given, Error *reterr);
 
 /* The resources of the machine; the caller provides 'storage' and 'max_pods'. Huge pages may

@@ -25,7 +25,7 @@ struct NetworkReadiness {
         char *logged; /* why it is not ready; NULL: it is ready, or nothing was logged yet */
 };
 
-/* The kubelet's message, which includes containerd's: tools search for it. */
+/* The kubelet's message, which includes containerd's message, because tools search for it. */
 static const char not_ready_message[] =
         "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
         "message:Network plugin returns error: cni plugin not initialized";
@@ -45,7 +45,7 @@ static void log_ready(NetworkReadiness *readiness, const char *file) {
         free(TAKE_PTR(readiness->logged));
 }
 
-/* Returns true if the network has become ready or has ceased to be. */
+/* Returns true if the network has become ready or has ceased to be ready. */
 static bool check_network(NetworkReadiness *readiness) {
         CniSettings *settings = readiness->settings;
         const char *before = settings->not_ready;

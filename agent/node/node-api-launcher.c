@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* mainstay-api gets the listening socket as its standard input, and a pipe as its standard output,
- * to which nothing is written: when the agent has exited, the pipe has no reader, and mainstay-api
+ * to which nothing is written. When the agent has exited, the pipe has no reader, and mainstay-api
  * closes the socket, so that the next agent can listen. */
 
 #include "agent/node/node-api-launcher.h"
@@ -141,7 +141,7 @@ typedef union ListenAddress {
         struct sockaddr_in6 ipv6;
 } ListenAddress;
 
-/* A family that the kernel does not support results in -EAFNOSUPPORT. */
+/* An address family that the kernel does not support results in -EAFNOSUPPORT. */
 static int bind_listener(const ListenAddress *address) {
         static const int on = 1, off = 0;
         bool is_ipv6 = address->any.sa_family == AF_INET6;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Listens for the kubelet's API, and starts mainstay-api when a client connects, if systemd does
- * not (mainstay-api.socket). mainstay-api exits when it is idle. */
+/* Listens for the kubelet's API and starts mainstay-api when a client connects, unless systemd does
+ * so (mainstay-api.socket). mainstay-api exits when it is idle. */
 
 #include "agent/model/config.h"
 
@@ -18,8 +18,8 @@ typedef struct NodeApiLauncherSpec { /* all members are borrowed */
                            * API */
         char *program;
         char *agent_socket;
-        /* Whether the user exists that the program runs as; it may use the agent's socket then.
-         */
+        /* Whether the user exists as which the program runs, in which case it may use the agent's
+         * socket. */
         bool (*admit_user)(void *userdata);
         void *userdata;
 } NodeApiLauncherSpec;

@@ -16,7 +16,7 @@ typedef struct NodeApiSettingsSpec { /* all members are borrowed */
         const char *issued_pair; /* the certificate that the API server has issued, and its key, in
                                     PEM; it has precedence; NULL: none */
         LoneNode *lone;          /* NULL: the node has joined an API server */
-        SelfSigned *self_signed; /* used if there is no other certificate; or NULL */
+        SelfSigned *self_signed; /* certificate that is used if there is no other one; or NULL */
 } NodeApiSettingsSpec;
 
 /* JSON that the caller frees. The second result is only for the signer: the serving certificate,

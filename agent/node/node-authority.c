@@ -67,8 +67,8 @@ static int set_subject(gnutls_x509_crt_t certificate, const char *name, const ch
                                              organization, (unsigned) strlen(organization));
 }
 
-/* Valid from a day ago, because clocks differ. If the clock is not set, it is valid at all
- * times. */
+/* The certificate is valid from a day ago, because clocks differ. If the clock is not set, it is
+ * valid at all times. */
 static CertificateTimes valid_for_days(uint64_t now_usec, unsigned days) {
         int64_t now = (int64_t) (now_usec / USEC_PER_SEC);
 
@@ -77,7 +77,7 @@ static CertificateTimes valid_for_days(uint64_t now_usec, unsigned days) {
         return (CertificateTimes){ now - DAY_SEC, now + (int64_t) days * DAY_SEC };
 }
 
-/* Valid from 1970: it may be created while the clock is ahead. */
+/* The certificate is valid from 1970, because it may be created while the clock is ahead. */
 static CertificateTimes authority_times(uint64_t now_usec) {
         return (CertificateTimes){ 0, valid_for_days(now_usec, AUTHORITY_VALID_DAYS).not_after };
 }
@@ -135,9 +135,9 @@ static int sign_authority(CertifiedKey *pair, const char *node_name, uint64_t no
         return sign_certified_key(pair);
 }
 
-/* With the same key and name: certificates that the authority has issued remain valid, and so do
- * kubeconfigs with the earlier certificate, if that becomes valid after a wrong clock is
- * corrected. */
+/* The new certificate has the same key and name, so certificates that the authority has issued
+ * remain valid, and so do kubeconfigs with the earlier certificate if that becomes valid when a
+ * wrong clock is corrected. */
 static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
         CertifiedKey renewed = { .key = pair->key };
         char name[256];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The certificate authority of a node that has not joined an API server: it issues the certificate
- * that mainstay-api serves with, and the client certificates of kubeconfigs. Only this node trusts
- * it. */
+/* The certificate authority of a node that has not joined an API server. It issues the serving
+ * certificate of mainstay-api and the client certificates of kubeconfigs. Only this node trusts it.
+ */
 
 #include "common/error.h"
 
@@ -43,7 +43,7 @@ typedef struct NodeCertificateSpec {
 int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
                          uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr);
 
-/* Likewise, self-signed; and whether a certificate in PEM is self-signed. */
+/* Likewise, but the certificate is self-signed; and whether a certificate in PEM is self-signed. */
 int self_signed_issue(const NodeCertificateSpec *spec, uint64_t now_usec, char **ret_certificate,
                       char **ret_key, Error *reterr);
 bool is_self_signed(const char *certificate);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Checkpoints of the node: when taints were added, and external labels and taints, for when the
- * API server cannot be reached. Lines of text with a checksum; a damaged file is set aside. */
+/* Checkpoints of the node: the times at which taints were added; and external labels and taints,
+ * for use while the API server cannot be reached. Each file consists of lines of text and a
+ * checksum; a damaged file is set aside. */
 
 #include "agent/model/match.h"
 #include "agent/model/pod.h"
@@ -51,7 +52,7 @@ static void write_taint_line(const Taint *taint, FILE *out) {
 
 typedef int (*read_label_line_t)(char *line, NodeLabelsTaints *node);
 
-/* 'what' describes it, followed by the consequence if it cannot be read, for the log. */
+/* 'what' describes the file, and the consequence if it cannot be read, for the log. */
 static int read_label_checkpoint(const char *state_dir, const char *name, const char *what,
                                  const char *consequence, read_label_line_t read_line,
                                  NodeLabelsTaints *ret) {

@@ -93,7 +93,8 @@ static const Taint *find_same_taint(const NodeLabelsTaints *node, const Taint *t
         return NULL;
 }
 
-/* After a clock was set back, a time may be in the future; no duration can be computed from it. */
+/* After a clock has been set back, a time may be in the future, from which no duration can be
+ * computed. */
 static bool has_time_passed(const char *time_added, uint64_t now) {
         uint64_t time;
 
@@ -223,7 +224,7 @@ static int collect_local_labels(const MergedNodeLabels *node, const Config *conf
 
 /* ---- effective labels and taints ---- */
 
-/* A taint is identified by its key and effect; the first one counts. */
+/* Key and effect identify a taint; the first one is used. */
 static bool has_taint_key(const NodeLabelsTaints *node, const Taint *taint) {
         for (size_t i = 0; i < node->taints.n; i++)
                 if (streq(node->taints.items[i].key, taint->key) &&
@@ -266,7 +267,7 @@ static int add_condition_taints(NodeLabelsTaints *node) {
         return 0;
 }
 
-/* Local ones first, because external ones must not override them. */
+/* Local labels and taints come first, because external ones must not override them. */
 static int merge_node_labels(const NodeLabelsTaints *local, const NodeLabelsTaints *external,
                              unsigned conditions, const NodeLabelsTaints *before, uint64_t now,
                              NodeLabelsTaints *effective) {
@@ -364,7 +365,7 @@ int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *ext
         return r;
 }
 
-/* Whether a setting changed that takes effect at the next start only. */
+/* Whether a setting that takes effect only at the next start has changed. */
 static bool other_settings_differ(const Config *running, Config *read) {
         Config borrowed = *running;
 

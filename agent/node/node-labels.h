@@ -42,14 +42,14 @@ int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joine
 void node_labels_done(MergedNodeLabels *node);
 
 /* Sets the node's conditions, each of which adds a taint. This function and the next one return 1
- * if 'effective' has changed; 0; -ENOMEM, and then nothing has changed. */
+ * if 'effective' has changed; 0; -ENOMEM, in which case nothing has changed. */
 int node_labels_set_conditions(MergedNodeLabels *node, unsigned conditions);
 
 /* Sets all external labels and taints. */
 int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *external);
 
 /* Reads the configuration again. 1 if labels or taints have changed; 0; or -errno with a message,
- * and then nothing has changed: a file that is broken, or missing although it is required, does not
- * remove labels. Other settings take effect at the next start, which is logged. */
+ * in which case nothing has changed: a file that is broken, or missing although it is required,
+ * does not remove labels. Other settings take effect at the next start, which is logged. */
 int node_labels_reload(MergedNodeLabels *node, const ConfigFiles *files, const Config *running,
                        Error *reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The resources that the node reserves from its pods (systemReserved, kubeReserved): by deducting
- * them when pods are admitted, and by limits of control groups. */
+/* The resources that the node reserves from its pods (systemReserved, kubeReserved). They are
+ * deducted when pods are admitted, and enforced by limits of control groups. */
 
 #include "agent/model/event.h"
 #include "agent/node/machine-info.h"

@@ -68,8 +68,8 @@ static int read_certificate_file(const SelfSigned *self, const char *name, char 
         return path ? read_file_at(AT_FDCWD, path, TLS_FILE_MAX, ret, &length) : -ENOMEM;
 }
 
-/* When to renew the certificate: never if another key has signed it. Four fifths of its lifetime,
- * because clocks differ. */
+/* The time of the renewal: four fifths of the lifetime, because clocks differ; never if another key
+ * has signed the certificate. */
 static uint64_t choose_renewal(const char *certificate, uint64_t not_before, uint64_t not_after) {
         return is_self_signed(certificate) && not_after > not_before
                        ? not_before + (not_after - not_before) / 5 * 4

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The serving certificate of mainstay-api if none is configured and none was issued, like the
- * kubelet's: kubelet.crt and kubelet.key in the directory of certificates. An existing pair is
- * used; otherwise a self-signed one is created, and renewed before it expires. It proves no
- * identity, but the connection is encrypted, and an API server without
- * --kubelet-certificate-authority accepts it. */
+/* The serving certificate of mainstay-api if none is configured and none was issued: kubelet.crt
+ * and kubelet.key in the directory of certificates, as in the kubelet. An existing pair is used;
+ * otherwise a self-signed one is created, and renewed before it expires. It proves no identity, but
+ * the connection is encrypted, and an API server without --kubelet-certificate-authority accepts
+ * it. */
 
 #include "common/error.h"
 

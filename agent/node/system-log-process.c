@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A child answers a query, in the kubelet's order: units in the journal by journalctl, others from
- * the file with the service's name. A directory listing, which may be long, also comes from a
- * child. The child ends when the reader is gone. */
+/* A child answers a query, in the order of the kubelet: for units in the journal with journalctl,
+ * for other services from the file with the service's name. A directory listing, which may be long,
+ * also comes from a child. The child ends when the reader is gone. */
 
 #include "agent/node/system-log-process.h"
 
@@ -128,7 +128,7 @@ static int read_entries(DIR *directory, char **names, size_t *ret_n) {
         return 0;
 }
 
-/* In the format of Go's file server. */
+/* The format is that of Go's file server. */
 static void write_listing(FILE *out, char *const *names, size_t n) {
         fputs("<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n",
               out);
@@ -151,7 +151,7 @@ static void write_listing(FILE *out, char *const *names, size_t n) {
         fputs("</pre>\n", out);
 }
 
-/* In a child, whose exit closes and frees everything. */
+/* Runs in a child, whose exit closes and frees everything. */
 static int list_directory(int directory_fd, int output_fd) {
         DIR *directory = fdopendir(directory_fd);
         FILE *out = fdopen(output_fd, "we");
@@ -334,8 +334,8 @@ static void copy_journal(const SystemLogQuery *query, const bool *is_unit, int f
                 wait_while_read(pid, fd);
 }
 
-/* A service's log file is named like the service, or with ".log", or is in a directory with its
- * name. */
+/* The log file of a service has the name of the service, with or without ".log", or is in a
+ * directory with that name. */
 static void print_log_name(char *name, size_t size, const char *service, unsigned number) {
         if (number == 0)
                 (void) snprintf(name, size, "%s", service);

@@ -23,9 +23,9 @@ typedef struct SystemLogsConfig {
 int system_logs_new(const SystemLogsConfig *config, SystemLogs **ret);
 SystemLogs *system_logs_free(SystemLogs *logs);
 
-/* Opens a file; returns a non-blocking pipe with the output of a child process for the list of a
- * directory as HTML, and for a query. '*ret_type' is the content type. A descriptor; -EPERM: not
- * enabled; -EISDIR: a directory whose path does not end with a slash; -ENOENT; -EAGAIN: too many
- * queries; another -errno. */
+/* Opens a file; for a query, and for the listing of a directory as HTML, returns a non-blocking
+ * pipe with the output of a child process. '*ret_type' is the content type. A descriptor; -EPERM:
+ * not enabled; -EISDIR: a directory whose path does not end with a slash; -ENOENT; -EAGAIN: too
+ * many queries; another -errno. */
 int system_logs_open(SystemLogs *logs, const char *path, const SystemLogQuery *query,
                      const char **ret_type, Error *reterr);

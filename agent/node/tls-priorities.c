@@ -12,7 +12,7 @@
 #include <asm/hwcap.h>
 #endif
 
-/* Whether the processor has AES instructions: without them ChaCha20 is faster. */
+/* Whether the processor has AES instructions, without which ChaCha20 is faster. */
 static bool has_aes_instructions(void) {
 #if defined(__aarch64__)
         return getauxval(AT_HWCAP) & HWCAP_AES;
@@ -47,8 +47,8 @@ static int print_groups(FILE *out, const Config *config, Error *reterr) {
         const IntList *curves = &config->tls_curve_preferences;
         size_t n = 0;
 
-        /* In Go's order: nearly all clients send a key share for X25519, and another group would
-         * require a second ClientHello. */
+        /* The order is that of Go: nearly all clients send a key share for X25519, and another
+         * group would require a second ClientHello. */
         if (curves->n == 0) {
                 (void) fputs(":-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1"
                              ":+GROUP-SECP521R1",

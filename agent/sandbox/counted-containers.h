@@ -29,7 +29,7 @@ int counted_containers_set(CountedContainers *usages, const char *id, const Proc
 /* NULL: there is none. */
 const CountedContainer *counted_containers_find(const CountedContainers *usages, const char *id);
 
-/* For a container that has ended; it may be unknown. */
+/* Removes the counts of a container that has ended; the container may be unknown. */
 void counted_containers_remove(CountedContainers *usages, const char *id);
 
 void counted_containers_clear(CountedContainers *usages);

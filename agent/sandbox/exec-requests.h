@@ -5,7 +5,7 @@
 
 #include "agent/sandbox/protocol.h"
 
-/* A command that the shim was asked to run. The caller owns it until its callback is called, or
+/* A command that the shim was requested to run. The caller owns it until its callback is called, or
  * until sandbox_exec_cancel(); the sandbox may be freed before. */
 typedef struct SandboxExec SandboxExec;
 
@@ -18,8 +18,8 @@ SandboxExec *sandbox_exec_cancel(SandboxExec *exec);
 
 /* ---- for the sandbox ---- */
 
-/* Adds a request to the list, with an ID that no other request has, not even of an earlier agent.
- * NULL: out of memory. */
+/* Adds a request to the list, with an ID that no other request has, not even a request of an
+ * earlier agent. NULL: out of memory. */
 SandboxExec *exec_requests_add(SandboxExec **list, sandbox_exec_done_t done, void *userdata);
 
 /* Valid as long as the request exists. */

@@ -33,7 +33,7 @@ static int start_connector(const SandboxConfig *config, int socket_fd, unsigned 
                 on_connector_exit, NULL, NULL, reterr);
 }
 
-/* This needs neither a namespace nor a privilege. */
+/* Such a connection needs neither a namespace nor a privilege. */
 static int connect_on_node(int socket_fd, unsigned port, bool is_ipv6, Error *reterr) {
         cleanup_close int fd = connect_to_loopback_of_namespace(-EBADF, port, is_ipv6);
 

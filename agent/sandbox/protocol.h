@@ -4,11 +4,10 @@
 /* The protocol between the agent and a pod's shim: one JSON object in each packet of a SEQPACKET
  * socket.
  *
- * Requests go to the shim, events come from it. After an upgrade a new agent talks to old shims, so
- * a message may contain members that its reader does not know, which are skipped, and may be
- * without members that its writer does not know: numbers are then 0, strings NULL. Pure: no sockets
- * here.
- */
+ * Requests go to the shim, events come from it. After an upgrade a new agent communicates with old
+ * shims. So a message may contain members that its reader does not know, which are skipped, and
+ * members that its writer does not know may be missing: numbers are then 0, and strings NULL. Pure;
+ * this module uses no sockets. */
 
 #include "common/error.h"
 
@@ -74,7 +73,7 @@ typedef struct ShimRequest {
         bool has_error;     /* likewise */
         bool has_terminal;  /* config.json requests a terminal, or the session's client does */
         bool is_held;       /* the session's command waits for CHANNEL_START */
-        bool keeps_early;   /* the first client that attaches gets the earlier output, too */
+        bool keeps_early;   /* the first client that attaches also gets the earlier output */
         bool is_input_once; /* when the first client's input ends, the container's input ends */
         const char *target; /* ID of a running container whose PID namespace is bound to
                                <bundle>/pid-namespace; NULL: none */
@@ -120,8 +119,8 @@ typedef enum ShimEventType {
                                * open_files_max; without id: the end of the list */
         N_SHIM_EVENT_TYPES,   /* number of types that a packet may have */
 
-        /* Never in a packet: reported by the agent's end when the shim is gone, because it was torn
-         * down or died. */
+        /* Never in a packet: the agent's end reports this when the shim is gone, because it was
+         * torn down or died. */
         SHIM_EVENT_LOST,
 } ShimEventType;
 
@@ -136,9 +135,8 @@ typedef struct ShimEvent {
         const char *error;   /* likewise; the last line of standard error */
         unsigned attempt;
         pid_t pid;
-        int exit_code; /* 0..255; 128 + signal if a signal ended the process, like container
-                        * runtimes report it
-                        */
+        int exit_code; /* 0..255; 128 + signal if a signal ended the process, as container runtimes
+                        * report it */
         int signal;    /* 0 if it exited by itself */
         bool oom_killed;
         bool runtime_failed; /* true: the OCI runtime failed or is missing; false: an earlier mount

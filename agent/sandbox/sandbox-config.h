@@ -17,7 +17,7 @@ typedef struct SandboxConfig {
         unsigned runtime_timeout_sec;  /* limit for one call of the runtime; 0: two minutes */
 } SandboxConfig;
 
-/* How to start the shim of one pod. */
+/* The settings for starting the shim of one pod. */
 typedef struct SandboxStartOptions {
         const char *description;     /* for log messages; NULL: only the UID is known */
         bool host_network, host_ipc; /* the pod stays in the host's namespaces of that kind (network

@@ -21,8 +21,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-/* The agent creates the socket, not the shim: requests queue in it while the shim starts, and a
- * second shim for the same pod fails at bind(2). The end of the connection is the only sign that
+/* The agent creates the socket, not the shim: requests are queued in it while the shim starts, and
+ * a second shim for the same pod fails at bind(2). The end of the connection is the only sign that
  * the shim is gone, whether it is this agent's child or was started by an earlier one. */
 
 #define RECONNECT_USEC USEC_PER_SEC
@@ -95,7 +95,7 @@ static int new_shim_socket(void) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A connected socket or -errno: -ENOENT and -ECONNREFUSED if no shim is there. */
+/* A connected socket or -errno; -ENOENT or -ECONNREFUSED if there is no shim. */
 static int connect_to_shim(const ShimSocketAddress *socket_address) {
         cleanup_close int fd = new_shim_socket();
 
@@ -367,9 +367,9 @@ static int on_reconnect_timer(sd_event_source *source, uint64_t usec, void *user
 }
 
 /* The connection has ended (-ECONNRESET), or an event on it was lost. A shim that still runs has
- * closed it because this agent was slow or a second agent connected; on a new one it reports its
- * complete state again. A shim that is exiting may still accept a connection, but sends no
- * greeting. */
+ * closed the connection because this agent was slow or a second agent connected; on a new
+ * connection it reports its complete state again. A shim that is exiting may still accept a
+ * connection, but sends no greeting. */
 static void reconnect_or_report_lost(Sandbox *sandbox, int reason) {
         bool may_live = sandbox->has_greeted || reason != -ECONNRESET;
 
@@ -503,7 +503,7 @@ int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox
         return send_exec_request(sandbox, &request, done, userdata, ret);
 }
 
-/* Sent immediately or not at all, because the descriptor cannot be queued. */
+/* The request is sent immediately or not at all, because the descriptor cannot be queued. */
 static int send_client_request(Sandbox *sandbox, const ShimRequest *request, int socket_fd) {
         cleanup_free char *data = NULL;
         size_t length;

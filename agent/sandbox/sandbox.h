@@ -2,7 +2,7 @@
 #pragma once
 
 /* The agent's end of a pod sandbox: starts a pod's shim, finds it again after a restart of the
- * agent, and speaks the shim's protocol.
+ * agent, and communicates with it through the shim's protocol.
  *
  * A Sandbox is the agent's view of one mainstay-shim. All calls return at once; results arrive as
  * events from the loop. Freeing a Sandbox closes only the connection: the shim and its containers
@@ -83,18 +83,18 @@ int sandbox_setup(Sandbox *sandbox, const SandboxSetupOptions *setup);
  * follows. -ENOTSUP if it has a target, and the shim was started by an older agent. */
 int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run);
 
-/* Sends 'signal' to the container's first process now and SIGKILL after 'grace_usec'; the shim does
- * so even without an agent. Further calls can only shorten the time. SHIM_EVENT_EXITED follows.
- * Unknown IDs are ignored. */
+/* Sends 'signal' to the container's first process now, and SIGKILL after 'grace_usec', which the
+ * shim does even if no agent is running. Further calls can only shorten the time. SHIM_EVENT_EXITED
+ * follows. Unknown IDs are ignored. */
 int sandbox_stop_container(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
 
 /* The same, but the signal is delayed by 'delay_usec' or until the next sandbox_stop_container(),
- * whichever is first: time for a preStop hook. Both times count from now. Like the next two,
+ * whichever is first, to give a preStop hook time. Both times count from now. Like the next two,
  * -ENOTSUP if the shim was started by an older agent and does not support it. */
 int sandbox_stop_container_delayed(Sandbox *sandbox, const char *id, int signal,
                                    uint64_t delay_usec, uint64_t grace_usec);
 
-/* Sets 'note', the checkpoint that events of that container carry. Unknown IDs are ignored. */
+/* Sets 'note', the checkpoint that events of that container contain. Unknown IDs are ignored. */
 int sandbox_set_container_note(Sandbox *sandbox, const char *id, const char *note);
 
 /* Deletes an ended attempt: runtime state, mounts, and the named directories. SHIM_EVENT_DELETED
@@ -131,8 +131,8 @@ typedef struct SandboxSession {
                          before an upgrade starts it at once */
 } SandboxSession;
 
-/* Exec session: runs a command in a container for the client of a socket, which speaks WebSocket
- * with the channels of common/channels.h from now on. The shim gets a copy of the descriptor and
+/* Exec session: runs a command in a container for the client of a socket, which from now on uses
+ * WebSocket with the channels of common/channels.h. The shim gets a copy of the descriptor and
  * reports the result to the client, not to the agent. 0; -EBUSY if the shim cannot accept the
  * request now; another -errno. */
 int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
@@ -174,8 +174,8 @@ int sandbox_set_container_devices(Sandbox *sandbox, const char *id, char *const 
  * progress. No event follows. -ENOTCONN; -ENOTSUP if the shim was started by an older agent. */
 int sandbox_request_usage(Sandbox *sandbox);
 
-/* The last response about a running container (by ID), and when it arrived (realtime). NULL: there
- * was none. Valid until the loop runs. */
+/* The last response about a running container (by ID), and the time of its arrival (realtime).
+ * NULL: there was none. Valid until the loop runs. */
 const ProcessUsage *sandbox_container_usage(const Sandbox *sandbox, const char *id,
                                             uint64_t *ret_taken_at);
 
@@ -201,7 +201,8 @@ DEFINE_CLEANUP(Sandbox *, sandbox_free)
 
 /* The data that "mainstay-shim cleanup" removes once the shim of a pod is gone. */
 typedef struct SandboxCleanup {
-        const char *uid;     /* its shim is killed first if it is still running; or NULL */
+        const char *uid;     /* cgroup of its shim, which is killed first if it is still running; or
+                              * NULL */
         const char *cgroup;  /* the pod's cgroup: its processes are killed, and it is removed */
         const char *emptied; /* absolute; its contents are removed, the directory stays; or NULL */
         const char *const *directories; /* absolute; removed with their contents */
@@ -215,5 +216,5 @@ typedef struct SandboxCleanup {
 int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, child_done_t done,
                     void *userdata, Child **ret, Error *reterr);
 
-/* The cgroup below which all shims are. Borrowed; NULL: they are in the agent's own. */
+/* The cgroup below which all shims are. Borrowed; NULL: they are in the agent's own cgroup. */
 const char *sandbox_group_of_shims(const SandboxConfig *config);

@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* If systemd is PID 1, the shim is its child and inherits nothing from the agent. So the agent can
- * be confined while containers are not. The shim runs next to the pods' slices, not in one of them,
- * because a pod's limits apply only to the pod. */
+/* If systemd is PID 1, the shim is a child of systemd and inherits nothing from the agent, so the
+ * agent can be confined while containers are not. The shim runs next to the pods' slices, not in
+ * one of them, because a pod's limits apply only to the pod. */
 #define SHIM_SLICE "mainstay.slice"
 
 static const char shim_slice[] = SHIM_SLICE;
@@ -55,15 +55,15 @@ static int build_shim_arguments(const SandboxConfig *config, const char *uid,
         return 0;
 }
 
-/* With the listening socket as its standard input. */
+/* The shim gets the listening socket as its standard input. */
 static int spawn_detached_shim(char *const *argv, int listen_fd, pid_t *ret_pid, Error *reterr) {
         int r = child_spawn_detached(argv, listen_fd, -EBADF, ret_pid);
 
         return r < 0 ? error_setf(reterr, -r, "cannot start '%s': %s", argv[0], strerror(-r)) : 0;
 }
 
-/* The loop owns the source, because the shim may outlive its Sandbox. The end of a shim is noticed
- * at the socket; here it is only reaped. */
+/* The loop owns the source, because the shim may outlive its Sandbox. The end of a shim is detected
+ * at the socket; here the process is only reaped. */
 static int on_shim_reaped(sd_event_source *source, const siginfo_t *si, void *userdata) {
         (void) sd_event_source_set_floating(source, false);
         return 0;

@@ -14,7 +14,7 @@
 int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStartOptions *start,
                 int listen_fd, pid_t *ret_pid, Error *reterr);
 
-/* Appends "--shim-cgroup=…" for each cgroup that a shim of the pod may run in, regardless of which
+/* Appends "--shim-cgroup=…" for each cgroup in which a shim of the pod may be running, whichever
  * agent started it. */
 int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv);
 

@@ -67,7 +67,8 @@ struct ShutdownInhibitor {
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec;
         sd_event_source *delay_max_check_timer;
-        unsigned n_delay_max_checks; /* checks since it was raised; 0: it was not */
+        unsigned n_delay_max_checks; /* number of checks since it was raised; 0: it was not raised
+                                      */
         bool has_logged_missing_lock, has_warned_of_delay_max;
         bool is_shutting_down;
 };
@@ -124,8 +125,8 @@ static int on_logind_bus_disconnected(sd_bus_message *message, void *userdata,
 
 /* ---- the inhibitor lock ---- */
 
-/* There will be no logind later, and no other answer. With other errors logind may have been about
- * to start or exit. */
+/* With these errors, logind will not appear later or answer otherwise. With other errors it may
+ * have been about to start or exit. */
 static bool is_final_error(const sd_bus_error *error) {
         return sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
                                       SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_UNKNOWN_METHOD,
@@ -279,7 +280,7 @@ static int open_logind_bus(ShutdownInhibitor *inhibitor) {
 
         if (r < 0)
                 return r;
-        /* This call may activate logind, while the machine is busy. */
+        /* This call may activate logind while the machine is busy. */
         r = sd_bus_set_method_call_timeout(inhibitor->bus, NO_TIME_LIMIT);
         if (r < 0)
                 return r;

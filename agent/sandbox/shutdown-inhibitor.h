@@ -6,7 +6,8 @@
  * all services are still running; the agent releases the lock when the pods have terminated.
  *
  * All calls are asynchronous. If there is no bus or no logind, this is logged once, and pods are
- * stopped when PID 1 stops the service. The order in which pods terminate is decided elsewhere. */
+ * stopped when PID 1 stops the service. The order in which pods terminate is determined elsewhere.
+ */
 
 #include "agent/sandbox/systemd-client.h"
 #include "common/error.h"
@@ -27,7 +28,7 @@ typedef struct ShutdownInhibitorConfig {
         void *userdata;
 } ShutdownInhibitorConfig;
 
-/* Connects, and takes the lock when possible. 0 or -ENOMEM: a missing bus is not an error. */
+/* Connects, and takes the lock when possible. 0 or -ENOMEM; a missing bus is not an error. */
 int shutdown_inhibitor_new(const ShutdownInhibitorConfig *config, ShutdownInhibitor **ret);
 
 /* Lets the announced shutdown proceed. If it is cancelled, the lock is taken again. */

@@ -11,8 +11,8 @@
 #include <systemd/sd-daemon.h>
 
 /* PID 1 may answer late, and a late answer does not mean that the request failed. So calls have no
- * timeout, and only its socket shows whether a shim runs: while it is being started, PID 1 (or the
- * message in its queue) keeps the socket open; if the start fails, the socket is closed. */
+ * timeout, and only the socket of a shim shows whether it runs: while it is being started, PID 1
+ * (or the message in its queue) keeps the socket open; if the start fails, the socket is closed. */
 
 #define NO_TIME_LIMIT UINT64_MAX
 #define STATE_USEC    (3 * USEC_PER_SEC)
@@ -38,7 +38,8 @@ typedef struct SystemdCall {
         const char *refusal;
         SliceProperty properties[SLICE_PROPERTIES_MAX];
         size_t n_properties;
-        bool is_obsolete; /* the unit should have been stopped by now: no second attempt */
+        bool is_obsolete; /* the unit should have been stopped by now, so there is no second attempt
+                           */
 } SystemdCall;
 
 bool systemd_is_init(void) {
@@ -255,8 +256,9 @@ static int append_exec_start(sd_bus_message *message, char *const *argv) {
 
 /* The shim is the parent of containers, which expect the same environment as below a daemon without
  * sandboxing. At shutdown it is stopped after the agent, because units that start before the agent
- * are stopped after it. Only the agent requires it, so 'systemctl isolate' must not stop it, as
- * with the scopes of containers. The shim and the runtime have Secret values for containers. */
+ * are stopped after it. Only the agent requires it, so it must be exempt from 'systemctl isolate',
+ * like the scopes of containers. The shim and the runtime have values of Secrets in memory, so they
+ * get no swap. */
 static int append_service_properties(sd_bus_message *message, const TransientService *service) {
         int r = sd_bus_message_append(
                 message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)",
@@ -362,7 +364,7 @@ static int call_unit_method(SystemdClient *systemd, const char *method, const ch
         return send_unit_call(systemd, message, name, refusal);
 }
 
-/* The slice exists already: an earlier agent created it, a unit in it was started, or it is being
+/* The slice already exists: an earlier agent created it, a unit in it was started, or it is being
  * stopped. */
 static int set_existing_slice(SystemdClient *systemd, const SystemdCall *previous) {
         int r = call_unit_method(systemd, "StartUnit", previous->name,
@@ -387,8 +389,8 @@ static int on_set_slice_reply(sd_bus_message *reply, void *userdata, sd_bus_erro
         return 0;
 }
 
-/* Without default dependencies, like the kubelet's slices. systemd 252 adds them to a slice anyway,
- * so a container's scope makes sure that it is stopped after the agent. */
+/* The slice has no default dependencies, like the kubelet's slices. systemd 252 adds them to a
+ * slice anyway, so a container's scope makes sure that it is stopped after the agent. */
 static int append_slice_properties(sd_bus_message *message, const SliceProperty *properties,
                                    size_t n) {
         int r = sd_bus_message_append(message, "(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s",

@@ -16,7 +16,7 @@
 
 typedef struct SystemdClient SystemdClient;
 
-/* Whether systemd is PID 1 here. */
+/* Whether systemd is PID 1 on this machine. */
 bool systemd_is_init(void);
 
 /* Connects at the first request, and again after the connection has ended. 0 or -ENOMEM. */
@@ -56,7 +56,7 @@ int systemd_client_set_properties(SystemdClient *systemd, const char *name,
                                   const SliceProperty *properties, size_t n_properties,
                                   Error *reterr);
 
-/* Requests that a unit and everything in it is stopped; a missing unit is not an error. */
+/* Requests that a unit and everything in it be stopped; a missing unit is not an error. */
 int systemd_client_stop_unit(SystemdClient *systemd, const char *name, Error *reterr);
 
 /* Requests a signal to the main process of a unit. 0 or -errno. */
