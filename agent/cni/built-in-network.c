@@ -78,9 +78,9 @@ static json_t *make_bridge(const char *ipv4, const char *ipv6, const char *backe
                          "ipam", make_ipam(ipv4, ipv6));
 }
 
-/* The kernel does not route packets from ::1 to another interface. Without the condition a
- * connection to [::1]:<hostPort> would hang; with it, it is refused as if there was no IPv6, and
- * clients of "localhost" fall back to 127.0.0.1. */
+/* The kernel does not route packets from ::1 to another interface. Without this condition, a
+ * connection to [::1]:<hostPort> would hang; with it, the connection is refused as if there were no
+ * IPv6, and clients of "localhost" fall back to 127.0.0.1. */
 static json_t *make_portmap(bool has_ipv6, const char *backend) {
         json_t *condition = NULL;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The network attachment of one pod, and the stdin and environment of its plugins. In memory it is
- * the JSON of its record, so that a loaded record can be used directly; when packed, it is the text
- * of the record. The shim runs the plugins. */
+/* The network attachment of one pod, and the stdin and environment of its plugins. In memory, an
+ * attachment is the JSON of its record, so that a loaded record can be used directly; when packed,
+ * it is the text of the record. The shim runs the plugins. */
 
 #include "agent/cni/cni.h"
 
@@ -35,7 +35,7 @@ static const char started_key[] = "begun"; /* of the record; must not change */
  *   addresses: those of the pod, when DEL has started */
 struct CniNetwork {
         json_t *root; /* NULL: packed */
-        char *packed; /* the text of 'root', which replaces it */
+        char *packed; /* the text of 'root', by which it is replaced */
         unsigned number;
         bool is_attached;
         CniAddresses addresses;
@@ -197,7 +197,7 @@ static const json_t *get_recorded_addresses(const CniNetwork *network) {
         return json_object_get(network->root, "addresses");
 }
 
-/* bridge and ptp read from the interface which addresses they have masqueraded. */
+/* bridge and ptp read the addresses that they have masqueraded from the interface. */
 static size_t count_dummy_interface_steps(const CniNetwork *network, const json_t *plugin) {
         return json_is_true(json_object_get(plugin, "ipMasq"))
                        ? json_array_size(get_recorded_addresses(network))
@@ -209,7 +209,7 @@ typedef struct CniStep {
         const char *address; /* of the dummy interface; NULL: not needed */
 } CniStep;
 
-/* After the last step, its plugin is NULL. */
+/* After the last step, the plugin is NULL. */
 static CniStep get_delete_step(const CniNetwork *network, size_t step) {
         for (size_t i = count_added_plugins(network); i > 0; i--) {
                 const json_t *plugin = json_array_get(get_plugins(network), i - 1);
@@ -509,7 +509,7 @@ bool cni_network_is_attached(const CniNetwork *network) {
         return network->is_attached;
 }
 
-/* The addresses that the plugin's IPAM has allocated, if it is host-local. */
+/* The addresses that the plugin's IPAM plugin has allocated, if that is host-local. */
 static void append_allocated_addresses(const CniNetwork *network, const json_t *plugin,
                                        json_t *list) {
         const json_t *ipam = json_object_get(plugin, "ipam");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* CNI, the network plugins for pods (specification 0.3.0 to 1.1.0): which plugins run, with which
- * JSON, in which order. Nothing here starts a process. The configuration directory and the files of
- * the IPAM plugin host-local are read; the rest is computed.
+/* CNI, the network plugins for pods (specification 0.3.0 to 1.1.0): determines which plugins run,
+ * with which JSON, and in which order. Nothing here starts a process. The configuration directory
+ * and the files of the IPAM plugin host-local are read; the rest is computed.
  *
  * A CniNetwork is the attachment of one pod: its configuration, the capability arguments, and the
  * results of the plugins. It can be stored as text, so that a later agent runs DEL with the input
@@ -44,10 +44,11 @@ int cni_network_unpack(CniNetwork *network);
 
 unsigned cni_network_sandbox_number(const CniNetwork *network);
 
-/* How many plugin runs a command takes. DEL runs the plugins that ADD has started; CHECK runs none
- * if the configuration disables it. A plugin that masquerades ("ipMasq") reads from the pod's
- * interface what it has to undo. It gets one additional DEL for each address of the pod before the
- * regular one, which is run with a dummy interface if the pod's interface is gone. */
+/* The number of plugin runs that a command takes. DEL runs the plugins that ADD has started; CHECK
+ * runs none if the configuration disables it. A plugin that masquerades ("ipMasq") reads the
+ * addresses whose rules it must remove from the pod's interface. Before its regular DEL it gets an
+ * additional one for each address of the pod, which runs with a dummy interface if the pod's
+ * interface is gone. */
 size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
 
 /* Records that ADD starts its step 'n' - 1. Called before the plugin runs and before the text is
@@ -96,7 +97,7 @@ bool cni_network_is_attached(const CniNetwork *network);
  * which the first DEL may remove. */
 void cni_network_begin_delete(CniNetwork *network);
 
-/* The sandbox is lost, and its addresses with it; DEL does not start yet. The attachment may be
+/* The sandbox is lost, and its addresses with it, but DEL does not start yet. The attachment may be
  * packed. */
 void cni_network_set_lost(CniNetwork *network);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The directory of network configurations, as /etc/cni/net.d. It is read each time a pod's network
- * is set up. The contents of a file are checked by network-config.c. */
+/* The directory of network configurations, such as /etc/cni/net.d. It is read each time a pod's
+ * network is set up. network-config.c checks the content of a file. */
 
 #include "agent/cni/config-directory.h"
 
@@ -26,7 +26,8 @@ static bool is_config_file_name(const char *name) {
         return dot && name[0] != '.' && TEXT_IS_ANY_OF(dot, ".conflist", ".conf", ".json");
 }
 
-/* A copy of the default file, under any number: a network plugin's file takes precedence. */
+/* A copy of the default file, with any number in its name; the file of a network plugin takes
+ * precedence. */
 static bool is_own_file_name(const char *name) {
         static const char suffix[] = "mainstay.conflist";
         size_t length = strlen(name);
@@ -41,7 +42,7 @@ static int compare_config_file_names(const void *a, const void *b) {
         return is_own_x != is_own_y ? is_own_x - is_own_y : strcmp(x, y);
 }
 
-/* In the order in which they are tried; empty for a directory that does not exist. */
+/* The files in the order in which they are tried; empty for a directory that does not exist. */
 static int list_config_files(const char *directory, char ***ret) {
         cleanup_closedir DIR *dir = opendir(directory);
         cleanup_strv char **names = NULL;

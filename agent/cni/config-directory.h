@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which network configuration pods get: a file of the administrator's directory, or the default of
- * Mainstay. */
+/* The network configuration that pods get: a file of the administrator's directory, or the default
+ * of Mainstay. */
 
 #include "agent/cni/built-in-network.h"
 #include "common/error.h"
@@ -15,9 +15,9 @@ typedef struct CniSettings {
                                       * configuration */
         CniBuiltInNetwork *built_in; /* NULL: the default IPv4 range only */
         bool is_ipv6_first;          /* the pods' primary address is IPv6, because the node's is */
-        const char *not_ready;       /* why no pod can be attached, in the kubelet's words; NULL:
-                                        pods can be attached. May change, see
-                                        node/network-readiness.h */
+        const char *not_ready;       /* why no pod can be attached, with the kubelet's wording;
+                                      * NULL: pods can be attached. May change, see
+                                      * node/network-readiness.h */
 } CniSettings;
 
 /* The text of the first valid *.conflist, *.conf or *.json by name, or the default if there is no

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Parsing and validation of a network configuration list. A plugin's type is a file name that runs
- * as root, so it may only be a name, not a path. The file is read by config-directory.c. */
+/* Parsing and validation of a network configuration list. A plugin's type is the name of a file
+ * that is executed as root, so it must be a name and not a path. config-directory.c reads the file.
+ */
 
 #include "agent/cni/network-config.h"
 
@@ -18,7 +19,7 @@ enum {
         NAME_MAX_LENGTH = 128,
 };
 
-/* In order. 1.1.0 adds commands that are not used here. */
+/* The versions in ascending order. 1.1.0 adds commands that are not used here. */
 static const char *const versions[] = { "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0" };
 
 static int find_cni_version(const char *version) {

@@ -15,6 +15,6 @@ int cni_config_list_parse(const char *text, json_t **ret, Error *reterr);
 /* 0; -EINVAL if the value is nested more deeply than 'max_depth'. */
 int cni_check_json_depth(const json_t *value, unsigned max_depth);
 
-/* CNI versions: -1, 0 or 1 as 'a' is less than, equal to or greater than 'b'. Both must be
+/* Compares CNI versions: -1, 0 or 1 if 'a' is less than, equal to or greater than 'b'. Both must be
  * supported versions. */
 int cni_version_compare(const char *a, const char *b);

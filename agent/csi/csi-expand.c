@@ -80,7 +80,7 @@ static void fail_expansion(CsiMount *mount, CsiExpansionError error, char *why) 
         end_expansion(mount, error);
 }
 
-/* It only had to find out whether the driver can expand the volume. */
+/* The operation only had to find out whether the driver can expand the volume. */
 static void end_question(CsiMount *mount, int64_t code) {
         if (code != 0)
                 mount->claim_due = csi_republish_time();

@@ -108,7 +108,7 @@ static int remove_upwards(int kubelet_fd, const char *path) {
         return 0;
 }
 
-/* Also removes what is left of it if an agent died while writing it. */
+/* Also removes the remains of the file if an agent died while writing it. */
 static int remove_data_file(int fd) {
         static const char *const names[] = { DATA_NAME, DATA_NAME ".tmp" };
 
@@ -138,7 +138,7 @@ static int write_device_data(int kubelet_fd, const CsiVolumeData *data) {
         return directory ? csi_files_write(kubelet_fd, directory, NULL, data) : -ENOMEM;
 }
 
-/* An existing link is the same one, because its text depends only on its location. */
+/* An existing link is identical, because its text depends only on its location. */
 static int link_block_device(int kubelet_fd, const char *kubelet_dir, const char *pod_uid,
                              const char *name) {
         cleanup_free char *link = csi_block_link(pod_uid, name),
@@ -254,7 +254,7 @@ typedef struct VolumeSearch {
         char ***linked; /* the names of block devices that pods have */
 } VolumeSearch;
 
-/* A name in the file is used in paths, so it must be that of its directory. */
+/* A name in the file is used in paths, so it must equal the name of the directory. */
 static bool is_volume_of(const CsiVolumeData *data, const char *pod_uid, const char *directory) {
         cleanup_free char *expected = pod_uid ? csi_publish_dir(pod_uid, strna(data->name))
                                               : csi_stage_dir(data->driver, data->handle);
@@ -379,7 +379,7 @@ static int visit_volume(const VolumeSearch *search, const char *path, const char
         return uid ? find_volume(search, uid, path) : -ENOMEM;
 }
 
-/* And removes the directories of a pod in which an agent that died has made nothing yet. */
+/* Also removes the directories of a pod in which an agent that died had created nothing yet. */
 static int visit_pod(const VolumeSearch *search, const char *path, const char *name) {
         cleanup_free char *volumes = path_join(path, VOLUMES_IN),
                           *devices = path_join(path, DEVICES_IN);

@@ -18,7 +18,7 @@ typedef struct CsiVolumeData {
         char *attachment;
         char *selinux_label; /* the label with which it was mounted; NULL: none */
         bool is_ephemeral;
-        bool is_block; /* not stored in the file: known from its path */
+        bool is_block; /* not stored in the file, because its path contains it */
 } CsiVolumeData;
 
 void csi_volume_data_done(CsiVolumeData *data);

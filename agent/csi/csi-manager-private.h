@@ -61,7 +61,7 @@ typedef struct CsiMount {
         CsiVolumeId id;
         bool is_ephemeral;
         bool is_block;
-        bool is_attached;      /* by a VolumeAttachment, or this is not known */
+        bool is_attached;      /* attached by a VolumeAttachment, or this is not known */
         bool may_be_published; /* NodeUnpublishVolume is due at the end */
         bool was_uncertain;    /* it may have been published before the mount under way */
         bool was_stage_uncertain;
@@ -69,7 +69,7 @@ typedef struct CsiMount {
         bool is_unwanted;
         bool is_of_one_pod;
         bool is_republished;   /* it is published repeatedly while the pod runs; */
-        bool is_republish_due; /* it is due in the pod's next turn */
+        bool is_republish_due; /* publishing is due in the pod's next turn */
         CsiStep step;
         int64_t call;
         unsigned capabilities;       /* the driver's capabilities, for this operation */
@@ -152,11 +152,11 @@ bool csi_mount_is_busy(const CsiMount *mount);
 /* Whether both are mounts of the same volume. */
 bool csi_mount_is_of(const CsiMount *mount, const CsiMount *other);
 
-/* Starts a step of the operation by sending its call. Its end is reported like an answer, also if
- * the call cannot be sent. */
+/* Starts a step of the operation by sending its call. The end of the step is reported like an
+ * answer, even if the call cannot be sent. */
 void csi_mount_call(CsiMount *mount, CsiStep step, const Buffer *request);
 
-/* Its operation has ended, without an effect on when the next ones are due. */
+/* The operation of a mount has ended; this does not affect when the next ones are due. */
 void csi_mount_release(CsiMount *mount);
 
 /* Stores the capabilities in an answer for the mount and for its driver. */
@@ -186,7 +186,7 @@ uint64_t csi_republish_time(void);
  * the caller then frees the mount. */
 bool csi_unmount_step(CsiMount *mount);
 
-/* Its call was lost: the operation starts again. */
+/* The call of a mount was lost, so its operation starts again. */
 void csi_mount_repeat(CsiMount *mount);
 
 /* Its call has ended. */

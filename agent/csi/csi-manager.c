@@ -144,7 +144,7 @@ bool csi_mount_waits(const CsiMount *mount) {
         return !mount->is_published || mount->is_unwanted || mount->is_republish_due;
 }
 
-/* Retries volumes that wait for it at once. */
+/* Immediately retries the volumes that wait for the driver. */
 static void wake_mounts_of(CsiManager *manager, const char *driver) {
         list_foreach(mount, manager->mounts)
                 if (streq(mount->id.driver, driver) && csi_mount_waits(mount)) {
@@ -271,7 +271,7 @@ static int take_new_error(CsiMount *mount, Error *reterr) {
         return error_setf(reterr, EIO, "%s", strna(mount->error));
 }
 
-/* The end of the other pod's volume wakes this one. */
+/* When the volume of the other pod ends, this one is continued. */
 static int check_other_pods(const CsiMount *mount, Error *reterr) {
         list_foreach(other, mount->manager->mounts)
                 if (mount->is_of_one_pod && !mount->is_published && other != mount &&
@@ -329,7 +329,7 @@ int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volu
                                          volume->name, volume->driver);
 }
 
-/* After a restart of the agent, it is republished at once, like in the kubelet. */
+/* As in the kubelet, a volume is republished immediately after a restart of the agent. */
 static void note_republish(CsiMount *mount, bool is_republished) {
         bool is_new = is_republished && !mount->is_republished;
 

@@ -34,7 +34,7 @@ typedef struct CsiCallSpec {
 } CsiCallSpec;
 
 enum {
-        CSI_CALL_FIRST = 1 << 30 /* calls of a CsiManager have numbers from here on */
+        CSI_CALL_FIRST = 1 << 30 /* the numbers of a CsiManager's calls start here */
 };
 
 /* 0: csi_manager_answer() will be called; -errno: it will not. */
@@ -78,13 +78,13 @@ void csi_manager_on_calls_lost(CsiManager *manager, bool were_read);
 /* ---- volumes ---- */
 
 /* Mounts a volume for a pod that is about to start. 0: it is mounted; -EAGAIN with a message: it is
- * not mounted yet, on_pod_changed() follows; -EIO with the kubelet's message of a failure, which is
- * tried again later. */
+ * not mounted yet, and on_pod_changed() follows; -EIO with the kubelet's message of a failure,
+ * after which the operation is tried again later. */
 int csi_manager_mount(CsiManager *manager, const Pod *pod, const CsiVolume *volume, Error *reterr);
 
 /* For a volume of a running pod. 1: it must be mounted again now, by csi_manager_mount(); 0:
- * nothing is to be done; -EIO with the kubelet's message: mounting again has failed, and the volume
- * stays as it is. */
+ * nothing needs to be done; -EIO with the kubelet's message: mounting again has failed, and the
+ * volume stays as it is. */
 int csi_manager_check_running(CsiManager *manager, const char *uid, const CsiVolume *volume,
                               Error *reterr);
 
@@ -99,8 +99,8 @@ typedef enum CsiExpansionError {
         CSI_EXPANSION_UNSUPPORTED, /* not supported by the driver */
 } CsiExpansionError;
 
-/* The size of a pod's volume on this node: after expansion, otherwise the size of its claim, which
- * is stored by the first call. 0: not known. */
+/* The size of a pod's volume on this node: the size after an expansion or, without one, the size of
+ * its claim, which the first call stores. 0: not known. */
 int64_t csi_manager_volume_size(CsiManager *manager, const char *uid, const CsiVolume *volume);
 
 /* Expands a mounted volume that is smaller than 'bytes'. 1: it has this size now; 0: the driver
@@ -110,8 +110,9 @@ int64_t csi_manager_volume_size(CsiManager *manager, const char *uid, const CsiV
 int csi_manager_expand(CsiManager *manager, const Pod *pod, const CsiVolume *volume, int64_t bytes,
                        CsiExpansionError *ret_error, Error *reterr);
 
-/* The driver is not asked for this size again: a claim that reports it as infeasible is sent to the
- * API server, and comes back some time later. 0: it may be asked for any size again. */
+/* The driver is not requested to expand the volume to this size again, because some time passes
+ * until the API server returns the claim that reports the size as infeasible. 0: any size may be
+ * requested again. */
 void csi_manager_give_up_expansion(CsiManager *manager, const char *uid, const CsiVolume *volume,
                                    int64_t bytes);
 

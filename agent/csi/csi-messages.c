@@ -82,7 +82,7 @@ static const ProtobufRow publish_fields[] = {
 };
 static const ProtobufMessage publish_table = PROTOBUF_TABLE(StageMessage, publish_fields);
 
-/* The encoder does not modify it. */
+/* The encoder does not modify the message. */
 static char *borrow_text(const char *text) {
         return (char *) (uintptr_t) text;
 }

@@ -9,7 +9,7 @@
 typedef struct CsiStageRequest {
         const char *volume_id;
         const StringMap *publish_context;
-        const char *staging_path; /* NULL: the driver does not stage */
+        const char *staging_path; /* NULL: the driver does not support staging */
         const char *target_path;  /* NULL: it is NodeStageVolume */
         bool is_block;            /* block devices have none of the next three members */
         const char *fs_type;

@@ -35,7 +35,7 @@ const char *const csi_step_methods[N_CSI_STEPS] = {
         [CSI_STEP_EXPAND] = "NodeExpandVolume",
 };
 
-/* The prefixes of its messages; for file systems and for block devices. */
+/* The prefixes of the kubelet's messages, for file systems and for block devices. */
 static const char *const step_words[N_CSI_STEPS][2] = {
         [CSI_STEP_MOUNT] = { "MountVolume.SetUp", "MapVolume.MapPodDevice" },
         [CSI_STEP_RESTAGE] = { "UnmountDevice", "UnmapDevice.TearDownDevice" },
@@ -177,7 +177,7 @@ char *csi_mount_stage_path(const CsiMount *mount) {
                                : absolute_path(mount, directory, CSI_STAGE_NAME);
 }
 
-/* The complete content, also for the stage of a block device. */
+/* The complete content, which is also used for the stage of a block device. */
 static CsiVolumeData data_of_mount(const CsiMount *mount, char attachment[CSI_NAME_SIZE]) {
         const char *node = strna(mount->manager->config.node_name);
 
@@ -529,7 +529,7 @@ static void stage_volume(CsiMount *mount) {
                 call_stage(mount, CSI_STEP_STAGE);
 }
 
-/* Whether the error is final: the driver has not acted and will not act any more. */
+/* Whether the error is final, so that the driver has not acted and will not act any more. */
 static bool is_final(int64_t code) {
         return code != 1 && code != 4 && code != 8 && code != 10 && code != 14;
 }
@@ -634,7 +634,7 @@ void csi_mount_take_capabilities(CsiMount *mount, const CsiNodeAnswer *answer) {
         }
 }
 
-/* It was unstaged in order to be staged with another label. */
+/* The volume was unstaged in order to be staged with another label. */
 static void restage_volume(CsiMount *mount) {
         CsiStage *stage = find_stage(mount);
         int r = remove_stage_files(mount);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One synchronization: observe the signals, compare them with the thresholds, reclaim one thing,
- * and set the time of the next one. The interval is a second while a resource is short; otherwise
- * the time in which no resource can run out (monitoring-interval.h); infinite if nothing is running
- * and no condition has to end. */
+ * and set the time of the next one. While a resource is short, the interval is a second; otherwise
+ * it is the time in which no resource can run out (monitoring-interval.h), or infinite if nothing
+ * is running and no condition has to end. */
 
 #include "agent/eviction/eviction-manager.h"
 
@@ -25,7 +25,7 @@
 #define RECLAIM_RETRY_MIN_USEC (10 * USEC_PER_SEC)
 #define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC)
 
-/* While the file system is read-only. Pods start again soon after that. */
+/* The interval while the file system is read-only; pods start again soon after it is writable. */
 #define READ_ONLY_INTERVAL_USEC (5 * USEC_PER_SEC)
 
 #define OBSERVATION_VALID_USEC (USEC_PER_SEC / 2) /* how long observations are used */
@@ -185,7 +185,7 @@ static void set_pressure_conditions(EvictionManager *manager, unsigned set) {
         manager->config.callbacks->on_conditions(manager->config.userdata);
 }
 
-/* A hard threshold has its own grace period, a soft one evictionMaxPodGracePeriod. */
+/* A hard threshold has its own grace period; for a soft one, evictionMaxPodGracePeriod applies. */
 static ResourceShortage shortage_of_threshold(const EvictionManager *manager,
                                               const EvictionThreshold *threshold) {
         const SignalObservation *observed = &manager->observed.of[threshold->signal];
@@ -207,7 +207,7 @@ static bool frees_by_image_gc(const EvictionManager *manager, EvictionSignal sig
                 !has_dedicated_image_fs(&manager->config.paths));
 }
 
-/* Removes images or evicts one pod; returns when to observe the result. */
+/* Removes images or evicts one pod; returns the time at which to observe the result. */
 static uint64_t reclaim_resource(EvictionManager *manager, const ResourceShortage *shortage) {
         const EvictionManagerCallbacks *callbacks = manager->config.callbacks;
         void *userdata = manager->config.userdata;
@@ -247,7 +247,7 @@ static int64_t memory_above_threshold(const EvictionManager *manager) {
         return least;
 }
 
-/* When to observe again, if nothing is short. */
+/* The time of the next observation if nothing is short. */
 static uint64_t next_idle_interval(EvictionManager *manager, const SignalObservations *before) {
         if (!manager->config.callbacks->has_active_pods(manager->config.userdata)) {
                 manager->interval = 0;
@@ -262,7 +262,7 @@ static uint64_t next_idle_interval(EvictionManager *manager, const SignalObserva
         return manager->interval;
 }
 
-/* Does everything that is due; returns when to observe again. */
+/* Does everything that is due; returns the time of the next observation. */
 static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObservations *before,
                                       uint64_t now) {
         const EvictionManagerCallbacks *callbacks = manager->config.callbacks;
@@ -279,7 +279,7 @@ static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObse
                 return MIN(next, later);
         }
         manager->interval = 0;
-        /* A shortage that is not relieved by removing images does not wait for their removal. */
+        /* A shortage that removing images does not relieve does not wait for their removal. */
         if (callbacks->is_reclaiming(due && frees_by_image_gc(manager, due->signal),
                                      manager->config.userdata))
                 return MIN(next, RECLAIM_INTERVAL_USEC);

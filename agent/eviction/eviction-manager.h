@@ -16,7 +16,7 @@
 typedef struct EvictionManager EvictionManager;
 
 typedef struct EvictionManagerCallbacks {
-        /* Whether there are pods that may use up resources. */
+        /* Whether there are pods that may exhaust resources. */
         bool (*has_active_pods)(void *userdata);
         /* Whether an eviction, or with 'of_images' a removal of images, is in progress: its effect
          * is not visible yet. */
@@ -49,11 +49,11 @@ DEFINE_CLEANUP(EvictionManager *, eviction_manager_free)
 void eviction_manager_restore_condition(EvictionManager *manager, NodeCondition condition,
                                         uint64_t seen_at);
 
-/* Observes the node now, unless that was just done. For decisions that need the current
+/* Observes the node now, unless that has just been done. For decisions that need the current
  * conditions. */
 void eviction_manager_synchronize(EvictionManager *manager);
 
-/* A pod has started: monitoring starts unless it is running already. */
+/* A pod has started: monitoring starts unless it is already running. */
 void eviction_manager_wake(EvictionManager *manager);
 
 /* Prints signals, thresholds and the next observation for `mainstay debug dump`. */

@@ -25,6 +25,6 @@ typedef struct ContainerUsage {
 char *format_eviction_message(const ResourceShortage *shortage, const ContainerUsage *containers,
                               size_t n);
 
-/* The message that resources are reclaimed, like in the kubelet's event EvictionThresholdMet. The
+/* The message that resources are reclaimed, as in the kubelet's event EvictionThresholdMet. The
  * caller frees it; NULL: out of memory. */
 char *format_reclaim_message(const ResourceShortage *shortage);

@@ -21,7 +21,7 @@ struct MemoryPressureWatch {
         sd_event_source *stalls;
         bool has_memcg;
         sd_event_source *growth;
-        char *usage_path, *control_path; /* of the root of memory's hierarchy */
+        char *usage_path, *control_path; /* directory of the root of the memory hierarchy */
 };
 
 static int on_memory_stall(sd_event_source *source, int fd, uint32_t revents, void *userdata) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A wake-up costs more than the observation itself. Each resource has a rate at which it could be
- * used up, so the distance to its threshold corresponds to a time. Half of the threshold's quantity
- * is added, because after a late observation some is still left. */
+/* A wake-up costs more than the observation itself, so observations should be rare. Each resource
+ * has a maximum rate at which it could be exhausted, so the distance to its threshold corresponds
+ * to a time. Half of the threshold's quantity is added to the distance, because some of the
+ * resource is still left after a late observation. */
 
 #include "agent/eviction/monitoring-interval.h"
 
@@ -12,7 +13,7 @@
 #define SETTLED_USEC (10 * USEC_PER_SEC)  /* like the kubelet's; used near a threshold */
 #define LONGEST_USEC (300 * USEC_PER_SEC) /* the rates are guesses */
 
-/* Per second. Memory without notifications has a factor: see below. */
+/* Rates per second. For memory without notifications there is a factor, see below. */
 static const int64_t consumption_rates[N_NODE_CONDITIONS] = {
         [NODE_MEMORY_PRESSURE] = 256 * MIB_64,
         [NODE_DISK_PRESSURE] = 256 * MIB_64,
@@ -22,7 +23,7 @@ static const int64_t consumption_rates[N_NODE_CONDITIONS] = {
 enum {
         UNWATCHED_MEMORY_FACTOR = 8,
         INODES_A_SECOND = 20000,
-        LATE_SECONDS = 3, /* at most, after a threshold was met */
+        LATE_SECONDS = 3, /* maximum after a threshold was met */
         STILL_PART = 16,  /* a change below this fraction of the distance is ignored */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The monitoring interval: how long the node's resources need not be observed, because none can run
- * out in that time. Pure. */
+/* The monitoring interval: the time for which the node's resources need not be observed, because
+ * none of them can run out. Pure. */
 
 #include "agent/eviction/thresholds.h"
 

@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-#define EVICTION_TIMEOUT_USEC                                               \
-        (30 * USEC_PER_SEC) /* beyond the grace period, like in the kubelet \
+#define EVICTION_TIMEOUT_USEC                                             \
+        (30 * USEC_PER_SEC) /* beyond the grace period, as in the kubelet \
                              */
 #define MEASURE_TIMEOUT_USEC (120 * USEC_PER_SEC)
 #define NUMBER_LINE_MAX      32
@@ -34,8 +34,9 @@ struct PodEvictor {
         EvictionSignal measured_signal; /* … for this; the result … */
         char *output;                   /* … which has not been used yet, and is valid … */
         uint64_t measured_at;           /* … since this boot time */
-        char *evicting_uid;             /* the pod that was last evicted, which is waited for … */
-        uint64_t evicting_until;        /* … until this awake time */
+        char *evicting_uid;      /* the pod that was last evicted, and is still terminating …
+                                  */
+        uint64_t evicting_until; /* … until this awake time */
         uint64_t counts[N_EVICTION_SIGNALS];
 };
 

@@ -14,12 +14,13 @@ typedef struct PodUsage {
         int64_t requested; /* 0 of inodes and processes */
 } PodUsage;
 
-/* Sorts the pods, the one to be evicted first at the front. For memory and disk: pods that exceed
- * their requests, then those of lower priority, then those that exceed their requests most. For
- * processes: pods of lower priority, then those with most processes. Pods whose usage is unknown
- * come last. */
+/* Sorts the pods so that the one to be evicted first is at the front. For memory and disk: pods
+ * that exceed their requests, then those of lower priority, then those that exceed their requests
+ * most. For processes: pods of lower priority, then those with most processes. Pods whose usage is
+ * unknown come last. */
 void rank_pods_for_eviction(EvictionSignal signal, PodUsage *usages, size_t n);
 
 /* Whether the eviction would help if 'missing' has to be reclaimed: a disk is often filled by
- * something else, and then evicting all pods would be useless. True for memory and processes. */
+ * something else, in which case evicting all pods would be useless. True for memory and processes.
+ */
 bool eviction_frees_enough(EvictionSignal signal, const PodUsage *usage, int64_t missing);

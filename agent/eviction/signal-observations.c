@@ -26,7 +26,7 @@ static void observe_memory(const char *pods_group, SignalObservations *observati
         observations->of[EVICTION_MEMORY] = (SignalObservation){
                 true, (int64_t) (memory.free_bytes + memory.inactive_file_bytes), total
         };
-        /* The allocatable memory is the whole capacity. */
+        /* All of the capacity is allocatable. */
         if (pods_group && cgroup_usage(pods_group, &used) >= 0 && !used.lacks_memory)
                 observations->of[EVICTION_ALLOCATABLE_MEMORY] =
                         (SignalObservation){ true, total - (int64_t) used.working_set_bytes,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Observations of the eviction signals: how much of the node's memory, disks and process IDs is
- * available. */
+/* Observations of the eviction signals: the amounts of the node's memory, disk space and process
+ * IDs that are available. */
 
 #include "agent/eviction/thresholds.h"
 #include "agent/model/usage.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Eviction thresholds (evictionHard, evictionSoft): which are met, for how long, and the node's
- * conditions that follow. Pure. */
+/* Eviction thresholds (evictionHard, evictionSoft): determines which are met, and for how long, and
+ * the resulting conditions of the node. Pure. */
 
 #include "agent/model/eviction.h"
 
@@ -21,7 +21,7 @@ typedef struct SignalObservations {
 typedef struct ThresholdState {
         struct {
                 bool is_met;
-                bool is_due;        /* its grace period is over, too */
+                bool is_due;        /* its grace period is also over */
                 uint64_t met_since; /* boot time */
         } thresholds[EVICTION_THRESHOLDS_MAX];
         uint64_t condition_seen_at[N_NODE_CONDITIONS]; /* boot time; 0: never */
@@ -29,8 +29,8 @@ typedef struct ThresholdState {
 } ThresholdState;
 
 /* Adds the observations of 'now' (boot time). A threshold that was due stays met until its minimum
- * reclaim is reached, too; a condition stays true until it has not been observed for the transition
- * period. */
+ * reclaim has also been reached; a condition stays true until it has not been observed for the
+ * transition period. */
 void threshold_state_update(ThresholdState *state, const EvictionPolicy *policy,
                             const SignalObservations *observations, uint64_t now);
 
@@ -42,6 +42,6 @@ const EvictionThreshold *threshold_state_due(const ThresholdState *state,
 /* Whether any threshold is met, due or not. */
 bool threshold_state_is_short(const ThresholdState *state, const EvictionPolicy *policy);
 
-/* When the state changes by the passage of time alone: at the end of a grace period or of a
+/* The time at which the state changes without a new observation: the end of a grace period or of a
  * condition. UINT64_MAX: never. */
 uint64_t threshold_state_next_change(const ThresholdState *state, const EvictionPolicy *policy);

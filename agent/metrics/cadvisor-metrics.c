@@ -118,7 +118,7 @@ static const CadvisorFamily filesystem_families[] = {
         { "container_fs_usage_bytes", "gauge", "Number of bytes that are consumed by the container on this filesystem.", NULL, OF_FILESYSTEM(used), 1 },
 };
 
-/* A pressure sample, whose position is the second number. */
+/* A pressure sample; the second number is its position. */
 static const struct {
         CadvisorFamily family;
         size_t pressure;
@@ -238,7 +238,7 @@ static uint64_t cadvisor_value(const CadvisorFamily *family, const void *source)
         return *(const uint64_t *) ((const char *) source + family->offset);
 }
 
-/* Thousands of values are printed: integers are printed without a fraction. */
+/* Prints integers without a fraction, because there are thousands of values. */
 static void write_scaled_value(FILE *out, uint64_t value, double scale, uint64_t at) {
         if (scale == 1)
                 fprintf(out, "} %" PRIu64 " %" PRIu64 "\n", value, at / USEC_PER_MSEC);
@@ -348,7 +348,7 @@ static void write_interface_families(FILE *out, const CadvisorMetrics *metrics) 
 }
 
 /* A container that has not used a disk yet has zeros for the disk of its writable layer, because
- * counters should start there. */
+ * counters should start at zero. */
 static DiskUsages disks_of_row(const CadvisorRow *row, const CadvisorMachine *machine) {
         if (row->statistics.disks.n > 0 || !row->is_container)
                 return row->statistics.disks;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The list of events, ordered by their numbers. An event that repeats gets a new number and moves
- * to the end. So one number records a reader's position; a slow reader misses counts, but never an
- * event that is still stored. */
+ * to the end. So one number is enough to record a reader's position; a slow reader misses counts,
+ * but never an event that is still stored. */
 
 #include "agent/metrics/event-store.h"
 
@@ -44,7 +44,7 @@ struct EventStore {
         uint64_t last_number;
 };
 
-/* The part of the agent that reports an event: tools look for events by this name. */
+/* The component that reports an event, by whose name tools select events. */
 static const char event_component[] = "kubelet";
 
 static const char *const event_type_names[N_POD_EVENT_KINDS] = {
@@ -73,7 +73,7 @@ static void unlink_stored_event(EventStore *events, StoredEvent *stored) {
         events->n--;
 }
 
-/* Moves it to the end, with a new number. */
+/* Moves an event to the end, with a new number. */
 static void append_stored_event(EventStore *events, StoredEvent *stored) {
         stored->number = ++events->last_number;
         stored->earlier = events->latest;
@@ -149,7 +149,7 @@ static ObjectMeta node_object_metadata(const EventStore *events) {
                              .uid = (char *) (uintptr_t) events->node_name };
 }
 
-/* Copies a string to '*end', which moves behind it. */
+/* Copies a string to '*end', and advances '*end' past it. */
 static const char *store_string(char **end, const char *text) {
         size_t size = strlen(text) + 1;
         char *start = memcpy(*end, text, size);

@@ -27,7 +27,7 @@ DEFINE_CLEANUP(EventStore *, event_store_free)
 bool event_store_add(EventStore *events, const PodEvent *event, uint64_t now);
 
 /* The first event that was added or counted after the one with this number; 0 requests the oldest.
- * 1 with its own number and the v1.Event as compact JSON, which the caller frees; 0 if there is
- * none; -ENOMEM. */
+ * 1 with the number of the event and the v1.Event as compact JSON, which the caller frees; 0 if
+ * there is none; -ENOMEM. */
 int event_store_next(const EventStore *events, uint64_t after, uint64_t *ret_number,
                      char **ret_json);

@@ -20,12 +20,12 @@ enum {
         JOURNAL_ENTRY_SIZE = MESSAGE_MAX + 2 * KIB, /* names in Kubernetes have at most 253 bytes */
 };
 
-/* The log is global, so its journal is as well. */
+/* The log is global, so its journal is global as well. */
 static JournalSocket journal = JOURNAL_SOCKET_NULL(JOURNAL_SOCKET_PATH);
 static uint64_t n_lost_messages;
 
-/* JOURNAL_STREAM is "<device>:<inode>" of the stream that systemd has connected; they differ after
- * a redirection. */
+/* JOURNAL_STREAM is "<device>:<inode>" of the stream that systemd has connected; standard error has
+ * other numbers after a redirection. */
 static bool stderr_is_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         uint64_t device, inode;

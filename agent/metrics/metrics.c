@@ -38,7 +38,7 @@ static double system_boot_time_seconds(void) {
 }
 
 /* Fields 22 to 24 of /proc/self/stat: start time, size, pages in memory. The name in the second
- * field may contain any character, so counting starts at its closing bracket. */
+ * field may contain any character, so counting starts at the closing bracket. */
 static void read_process_stat(ProcessMetrics *process) {
         cleanup_close int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
         cleanup_free char *text = NULL;

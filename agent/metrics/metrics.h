@@ -26,10 +26,10 @@ typedef struct AgentMetrics {
         unsigned containers_unknown;
 
         uint64_t pods_started;      /* since the agent started */
-        uint64_t user_pods_started; /* of these, with a user namespace */
+        uint64_t user_pods_started; /* number of these with a user namespace */
         uint64_t containers_started;
         uint64_t containers_start_errors;
-        uint64_t containers_restarted; /* of those started, all but the first attempts */
+        uint64_t containers_restarted; /* number of started attempts that were not the first ones */
 
         unsigned manifests_broken;
         const char *manifest_error;           /* the first error, with file and line; NULL: none */
@@ -51,8 +51,8 @@ typedef struct AgentMetrics {
  * NULL: out of memory. */
 char *agent_metrics_format_status(const AgentMetrics *counts);
 
-/* The Prometheus text format, version 0.0.4, with the kubelet's metric names if it has the metric,
- * and the metrics of this process. The caller frees it; NULL: out of memory. */
+/* The Prometheus text format, version 0.0.4, with the kubelet's names for metrics that the kubelet
+ * also has, and the metrics of this process. The caller frees it; NULL: out of memory. */
 char *agent_metrics_format(const AgentMetrics *counts);
 
 /* /metrics/probes: the results of probes, in the same format. */

@@ -15,5 +15,5 @@ typedef struct ContainerLabels {
         const char *container, *id, *image, *name, *namespace, *pod, *pod_uid;
 } ContainerLabels;
 
-/* Writes them in order, separated by commas, without the braces. */
+/* Writes the labels in order, separated by commas, without the braces. */
 void write_container_labels(FILE *out, const ContainerLabels *labels);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Messages to systemd by sd_notify(3); see the header. Other modules decide their content. */
+/* Messages to systemd with sd_notify(3); see the header. Other modules determine their content. */
 
 #include "agent/metrics/service-notifier.h"
 

@@ -13,7 +13,7 @@ typedef struct ServiceNotifier ServiceNotifier;
 /* NULL: out of memory. */
 ServiceNotifier *service_notifier_new(void);
 
-/* Whether messages are received: otherwise there is no need to format a status. */
+/* Whether anything receives the messages; if not, there is no need to format a status. */
 bool service_notifier_has_socket(const ServiceNotifier *notifier);
 
 /* READY=1, sent once: after the result of the first scan of the manifests has been applied. */
@@ -33,7 +33,8 @@ static inline void service_notifier_end_reloadp(ServiceNotifier **notifier) {
 /* STOPPING=1, once. */
 void service_notifier_stopping(ServiceNotifier *notifier);
 
-/* EXTEND_TIMEOUT_USEC=: stopping takes this long from now on, and systemd waits for it. */
+/* EXTEND_TIMEOUT_USEC=: stopping may take this long from now on, and systemd waits for that long.
+ */
 void service_notifier_extend_stop_timeout(ServiceNotifier *notifier, uint64_t usec);
 
 ServiceNotifier *service_notifier_free(ServiceNotifier *notifier);

@@ -9,7 +9,7 @@
 
 struct StatsSummary {
         json_t *json, *node, *pods;
-        json_t *pod, *container; /* the one that was added last; borrowed; NULL: it was omitted */
+        json_t *pod, *container; /* the pod that was added last; borrowed; NULL: it was omitted */
         uint64_t n_processes;    /* number of processes in that pod's containers */
         CpuRates *rates;
         bool has_all;
@@ -55,7 +55,7 @@ static json_t *add_stats_group(json_t *json, const char *name, uint64_t taken_at
         return json_object_set_new(json, name, group) < 0 ? NULL : group;
 }
 
-/* The totals are in microseconds, like in the kubelet, despite its documentation. */
+/* The totals are in microseconds, as in the kubelet, despite its documentation. */
 static json_t *format_pressure_share(const PressureShare *share) {
         return json_pack("{s:I, s:f, s:f, s:f}", "total", (json_int_t) share->total_usec, "avg10",
                          share->avg10, "avg60", share->avg60, "avg300", share->avg300);

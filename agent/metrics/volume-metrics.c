@@ -11,7 +11,7 @@ enum {
         VALUES = 6
 };
 
-/* In the order of the enum. */
+/* The names in the order of the enum. */
 static const struct {
         const char *name, *help;
 } volume_metrics[VALUES] = {
