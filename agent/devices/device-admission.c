@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices a container gets, and the kubelet's reasons why it gets none. Each admission
- * attempt starts with the first container, and proceeds as far as the providers have answered. */
+/* Determines which devices a container gets, or the kubelet's reason why it gets none. Each
+ * admission attempt starts with the first container, and proceeds as far as the providers have
+ * answered. */
 
 #include "agent/devices/device-manager-private.h"
 #include "agent/model/cdi.h"
@@ -42,8 +43,8 @@ static bool has_healthy_device(const DeviceResource *resource) {
 
 /* ---- which devices are left ---- */
 
-/* Whether an earlier container leaves the device to it: ordinary init containers have ended by
- * then; sidecars and containers that run at the same time keep their devices. */
+/* Whether an earlier container leaves the device to this one: ordinary init containers have ended
+ * by then, but sidecars and containers that run at the same time keep their devices. */
 static bool is_reusable(const DeviceRequest *request, const char *id) {
         const PodSpec *spec = &request->pod->spec;
         const Container *container;
@@ -202,7 +203,7 @@ static int allocate_new(const DeviceRequest *request, DeviceAllocation *allocati
         return ask_allocation(request, allocation, &choice, reterr);
 }
 
-/* It was allocated when the pod was admitted earlier. */
+/* The device was allocated when the pod was admitted earlier. */
 static int check_allocated(const DeviceRequest *request, DeviceAllocation *allocation,
                            Error *reterr) {
         int r;
@@ -271,7 +272,7 @@ static int explain_refusal(const DeviceRequest *request, int r, Error *reterr) {
         return r;
 }
 
-/* The state of one resource; an order to check, or to allocate. */
+/* The state of one resource, which says whether to check or to allocate next. */
 typedef int (*device_step_t)(const DeviceRequest *request, Error *reterr);
 
 typedef struct DeviceAdmission {
@@ -353,9 +354,9 @@ int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist
                 if (r >= 0)
                         mark_saved(manager, uid);
         }
-        /* A pod that waits for one resource must not keep others from pods that could start.
-         * Waiting pods are not notified: its choice only existed during the calls of its
-         * providers. */
+        /* A pod that waits for one resource must not keep other resources from pods that could
+         * start. Waiting pods are not notified, because the choice of this pod existed only during
+         * the calls of its providers. */
         if (r < 0 && r != -EINPROGRESS && device_ledger_remove_pod(&manager->ledger, uid))
                 (void) device_manager_save(manager, NULL);
         return r;
@@ -391,7 +392,7 @@ static int prepare_resource(DeviceManager *manager, DeviceAllocation *allocation
         return r;
 }
 
-/* The next start is prepared again. */
+/* The next start will have to be prepared again. */
 static int finish_start(const DeviceManager *manager, const char *uid, const char *container, int r,
                         Error *reterr) {
         for (size_t i = 0; i < manager->ledger.allocations.n; i++) {

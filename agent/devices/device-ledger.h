@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which container has which devices (kubelet: podDevices). Pure. */
+/* The ledger of devices and the containers that have them (kubelet: podDevices). Pure. */
 
 #include "agent/model/device.h"
 
@@ -27,8 +27,9 @@ typedef struct DeviceAllocation {
         char *resource;
         AllocationState state;
         bool is_saved;    /* it is stored in the checkpoint */
-        bool is_old;      /* of an earlier boot: its devices must be checked for existence */
-        uint64_t call;    /* the provider's call for which the state waits; else 0 */
+        bool is_old;      /* from an earlier boot, so the existence of its devices must be checked
+                           */
+        uint64_t call;    /* the provider's call for which the state waits; otherwise 0 */
         char **preferred; /* the provider's choice */
         char **ids;
         DeviceEdits edits;

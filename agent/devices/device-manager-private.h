@@ -8,7 +8,7 @@
 
 typedef struct DeviceResource {
         char *name;
-        DeviceProvider provider; /* without ops: there is no provider */
+        DeviceProvider provider; /* ops are NULL if there is no provider */
         bool is_registered;      /* a provider is registered, or was a short time ago, or before the
                                     agent restarted */
         uint64_t gone_since;     /* boot time; 0: its provider is registered, or has not registered
@@ -26,7 +26,7 @@ struct DeviceManager {
 /* NULL: not known. */
 DeviceResource *device_manager_find_resource(const DeviceManager *manager, const char *name);
 
-/* Finds it, or adds it. NULL: out of memory. */
+/* Finds the resource with that name, or adds it. NULL: out of memory. */
 DeviceResource *device_manager_make_resource(DeviceManager *manager, const char *name);
 
 /* ---- checkpoint ---- */

@@ -433,8 +433,8 @@ int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
         return r;
 }
 
-/* A device is unhealthy if its provider says so: one that is not listed, or that has no provider,
- * counts as healthy. */
+/* A device is unhealthy only if its provider reports that; a device that is not listed, or that has
+ * no provider, counts as healthy. */
 static bool is_listed_unhealthy(const DeviceResource *resource, const char *id) {
         if (!resource || !resource->provider.ops)
                 return false;

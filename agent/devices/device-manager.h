@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The device manager (kubelet: cm/devicemanager): which extended resources the node has, which
- * container has which of their devices, and what these add to its OCI configuration. Providers list
- * devices and allocate them: device plugins, and the node's own list of devices.
+/* The device manager (kubelet: cm/devicemanager): knows the extended resources of the node, the
+ * containers that have their devices, and what these add to the OCI configuration of a container.
+ * Providers list devices and allocate them: device plugins, and the node's own list of devices.
  *
  * This module never waits: a provider answers at once, or later through device_manager_answer(). No
- * device is ever given to two pods: a choice is entered in the ledger before its provider is asked
- * to allocate it, and is on disk before its pod is admitted. */
+ * device is ever given to two pods: a choice is entered in the ledger before its provider is
+ * requested to allocate it, and is on disk before its pod is admitted. */
 
 #include "agent/model/device.h"
 #include "agent/model/pod.h"
@@ -19,7 +19,7 @@
 typedef struct DeviceManager DeviceManager;
 
 /* Each of these returns 0 with its result; -EINPROGRESS: device_manager_answer() follows for this
- * 'call'; or another -errno with a message. They must not call the manager. Strings are
+ * 'call'; or another -errno with a message. The functions must not call the manager. Strings are
  * borrowed. */
 typedef struct DeviceProviderOps {
         /* Only if 'has_preferences': chooses the 'n' most suitable of the available devices,
@@ -34,22 +34,23 @@ typedef struct DeviceProviderOps {
                              Error *reterr);
 } DeviceProviderOps;
 
-/* For a provider whose devices come and go while containers have them. */
+/* For a provider whose devices appear and disappear while containers have them. */
 typedef struct LiveDeviceOps {
         /* The current additions of these devices to a container, instead of those of allocate(). 0
          * or -ENOMEM; the manager ends '*ret'. */
         int (*current_edits)(void *provider, const char *resource, char *const *ids,
                              DeviceEdits *ret);
-        /* Why there are no more devices and how to get one, in memory that the caller frees; NULL:
-         * out of memory. */
+        /* A message that explains why there are no more devices and how to get one, which the
+         * caller frees; NULL: out of memory. */
         char *(*explain)(void *provider, const char *resource);
 } LiveDeviceOps;
 
 typedef struct DeviceProvider {
         const DeviceProviderOps *ops;
-        const LiveDeviceOps *live; /* NULL: the devices of a running container do not change. No
-                                      other provider can take over from a live one */
-        void *userdata; /* its identity: another provider with the same name may have taken over */
+        const LiveDeviceOps *live; /* NULL: the devices of a running container do not change. no
+                                    * other provider can take over from a live one */
+        void *userdata; /* its identity, because another provider with the same name may have taken
+                         * over */
         bool has_preferences;
         bool prepares_start;
 } DeviceProvider;
@@ -78,8 +79,8 @@ DEFINE_CLEANUP(DeviceManager *, device_manager_free)
 int device_manager_register(DeviceManager *manager, const char *name,
                             const DeviceProvider *provider);
 
-/* Replaces all devices of the resource, unless another provider has taken over. Takes the list,
- * also on failure. 0 or -ENOMEM. */
+/* Replaces all devices of the resource, unless another provider has taken over. Takes ownership of
+ * the list, even on failure. 0 or -ENOMEM. */
 int device_manager_set_devices_take(DeviceManager *manager, const char *name, const void *provider,
                                     DeviceList *devices);
 
@@ -117,12 +118,12 @@ void device_manager_answer_take(DeviceManager *manager, uint64_t call, DeviceAns
 
 /* Allocates the devices of all containers of a pod, once. 0: the pod has all of its devices;
  * -EINPROGRESS: call again after on_pod_changed(); -ENODEV, only if 'must_exist': no provider has
- * registered for a resource (otherwise, like in the kubelet, the pod starts without it); another
+ * registered for a resource (otherwise, as in the kubelet, the pod starts without it); another
  * -errno with the kubelet's message: the pod has none (-ENOSPC: other pods have them). */
 int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist, Error *reterr);
 
-/* Whether there would be enough devices for the pod if those of all pods were free for which
- * is_released() returns true. False as well if no provider has registered for a resource. */
+/* Whether there would be enough devices for the pod if all pods for which is_released() returns
+ * true released theirs. Also false if no provider has registered for a resource. */
 typedef bool (*device_released_t)(const char *uid, void *userdata);
 bool device_manager_has_enough(const DeviceManager *manager, const Pod *pod,
                                device_released_t is_released, void *userdata);
@@ -146,7 +147,7 @@ bool device_manager_has_live(const DeviceManager *manager, const char *uid, cons
 int device_manager_container_status(const DeviceManager *manager, const char *uid,
                                     const char *container, ResourceStatusList *ret);
 
-/* The pod has terminated: its devices are free. */
+/* The pod has terminated, so its devices are free. */
 void device_manager_release(DeviceManager *manager, const char *uid);
 
 /* Releases the devices of all pods that do not exist according to the callback: called once at the
@@ -159,7 +160,7 @@ void device_manager_sweep(DeviceManager *manager, bool (*is_there)(const char *u
 /* Capacity and allocatable of all resources, sorted by name. 0 or -ENOMEM. */
 int device_manager_list_resources(const DeviceManager *manager, NodeDevicesList *ret);
 
-/* The devices that its provider lists; NULL: the resource is not known. */
+/* The devices of a resource, as its provider lists them; NULL: the resource is not known. */
 const DeviceList *device_manager_devices(const DeviceManager *manager, const char *name);
 
 /* Visits the devices of a container, in the order of resources. */

@@ -17,7 +17,8 @@ static size_t limit_of(const Container *container, const char *resource) {
         return 0;
 }
 
-/* Those that the pod has at once: an init container leaves its devices to those after it. */
+/* Counts the devices that the pod has at the same time: an init container leaves its devices to the
+ * containers after it. */
 static size_t count_needed(const PodSpec *spec, const char *resource) {
         const Container *container;
         size_t kept = 0, most = 0;

@@ -14,8 +14,8 @@ typedef struct DeviceFacts { /* strings are NULL if they are unknown */
         char *vendor;    /* of USB and PCI, hexadecimal */
         char *product;
         char *serial;
-        char *interface; /* of a USB device with several interfaces: "00" */
-        char *part;      /* if an interface has several nodes, or for a partition: "1" */
+        char *interface; /* number of the interface of a USB device with several: "00" */
+        char *part;      /* number if an interface has several nodes, or of a partition: "1" */
         char *place;     /* the connector, which stays the same: "usb-1-2:1.0" */
         StringMap properties;
         uint64_t number; /* dev_t */

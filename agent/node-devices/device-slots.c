@@ -66,7 +66,7 @@ static bool is_held(const char *identity, char *const *held) {
         return false;
 }
 
-/* Devices that containers have come first, so that a limit excludes other devices. */
+/* Devices that containers have come first, so that the limit excludes only others. */
 static int add_present_slots(const NodeDeviceConfig *config, char *const *present,
                              char *const *held, bool are_held, DeviceList *list) {
         int r = 0;
@@ -96,8 +96,8 @@ static const Device *find_free_device(const DeviceSlots *slots, char *const *hel
         return NULL;
 }
 
-/* A container that waits for a device gets any of them; one that had a device gets only that
- * one. */
+/* A container that waits for a device may get any device; a container that had a device gets only
+ * that one. */
 static int add_absent_slots(const NodeDeviceConfig *config, char *const *held, DeviceSlots *slots) {
         int r = 0;
 

@@ -253,7 +253,7 @@ static void handle_kernel_event(const DeviceWatch *watch, const char *event, siz
                 log_warning("Cannot read the device %s: out of memory", syspath);
 }
 
-/* 1; 0: no event. Only the kernel sends from port 0. */
+/* 1; 0: there is no event. Only the kernel sends from port 0. */
 static int receive_kernel_event(const DeviceWatch *watch) {
         char event[EVENT_MAX + 1];
         struct sockaddr_nl from = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The devices of the kernel that have a node in /dev, now and as they appear and disappear: by udev
- * if it runs, otherwise by the kernel's own events. */
+/* The devices of the kernel that have a node in /dev, now and as they appear and disappear. Events
+ * come from udev if it runs, otherwise from the kernel itself. */
 
 #include "agent/node-devices/device-facts.h"
 

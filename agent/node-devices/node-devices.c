@@ -80,7 +80,7 @@ static int publish_resource(NodeDeviceProvider *provider, const NodeDeviceResour
         return r;
 }
 
-/* Even if the list is the same: a device may have another node. */
+/* This is done even if the list is the same, because a device may have another node. */
 static void update_resource(NodeDeviceProvider *provider, const NodeDeviceResource *resource) {
         int r;
 
@@ -110,7 +110,7 @@ static bool has_identity(const NodeDeviceResource *resource, const char *identit
         return false;
 }
 
-/* Two devices that nothing distinguishes are numbered. */
+/* Devices that nothing distinguishes are numbered. */
 static char *choose_identity(const NodeDeviceResource *resource, const DeviceFacts *facts) {
         cleanup_free char *identity = NULL;
 

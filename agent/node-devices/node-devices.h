@@ -19,7 +19,8 @@ int node_device_provider_new(sd_event *event, const NodeDeviceConfigs *configs,
 NodeDeviceProvider *node_device_provider_free(NodeDeviceProvider *provider);
 DEFINE_CLEANUP(NodeDeviceProvider *, node_device_provider_free)
 
-/* A pod has terminated: absent devices that only it had are forgotten. 'provider' may be NULL. */
+/* A pod has terminated: absent devices that only that pod had are forgotten. 'provider' may be
+ * NULL. */
 void node_device_provider_on_released(NodeDeviceProvider *provider);
 
 /* The devices of each resource, for `mainstay debug dump`. */

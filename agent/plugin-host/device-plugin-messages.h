@@ -2,7 +2,7 @@
 #pragma once
 
 /* The messages of the kubelet's device plugin API, v1beta1, and of its pod resources API, v1, as
- * far as they are received or sent here. */
+ * far as this program receives or sends them. */
 
 #include "agent/plugins/plugin-protocol.h"
 

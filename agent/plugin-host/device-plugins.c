@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server of Registration and the client of DevicePlugin, v1beta1. Register is answered after
- * the plugin has been connected and asked for its options. */
+/* The server of Registration and the client of DevicePlugin, v1beta1. Register is answered when the
+ * plugin has been connected and has returned its options. */
 
 #include "agent/plugin-host/device-plugin-messages.h"
 #include "agent/plugin-host/plugin-host-private.h"
@@ -173,7 +173,7 @@ void device_plugin_connected(PluginHost *host, const PluginMessage *message, int
 
         if (!plugin || plugin->connection)
                 return;
-        /* The plugin may start to listen a little later, as plugins do that register first. */
+        /* The plugin may start to listen a little later, because some plugins register first. */
         if (message->error || *fd < 0) {
                 plugin->retry_at = host->now + CONNECT_RETRY_USEC;
                 if (plugin->retry_at >= plugin->connect_deadline)
@@ -266,7 +266,7 @@ void registration_on_request(GrpcCall *call, const char *path, const char *messa
         protobuf_done(&register_request_table, &request);
 }
 
-/* The plugin itself may have gone, or only its request. */
+/* Either the plugin itself is gone, or only its request. */
 void registration_on_gone(GrpcCall *call, void *userdata) {
         DevicePlugin *plugin = grpc_call_userdata(call);
 

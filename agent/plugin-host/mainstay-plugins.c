@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Started by the agent, with its end of the channel as standard input. */
+/* The agent starts this program with an end of the channel as standard input. */
 
 #include "agent/plugin-host/plugin-host-confine.h"
 #include "agent/plugin-host/plugin-host.h"

@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-/* If started as root, becomes the user "mainstay-plugins", or UID 65534; no capabilities, no core
- * dumps; afterwards, only the system calls of a loop on existing sockets. 0 or -errno with a
- * message. */
+/* If started as root, becomes the user "mainstay-plugins", or UID 65534; drops all capabilities and
+ * disables core dumps; then permits only the system calls of a loop on existing sockets. 0 or
+ * -errno with a message. */
 int confine_plugin_host(Error *reterr);

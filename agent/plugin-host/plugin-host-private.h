@@ -34,7 +34,7 @@ typedef struct Registrant {
         PluginHost *host;
         int64_t call; /* the agent's ID for it */
         GrpcConnection *connection;
-        PluginMessage answer; /* for the call in progress, if its kind is not 0 */
+        PluginMessage answer; /* deadline of the call in progress, if its kind is not 0 */
         bool has_answer;      /* a valid answer of the plugin */
         bool is_dead;         /* freed at the end of the turn */
 } Registrant;
@@ -79,7 +79,7 @@ struct PluginHost {
         int64_t last_id;
         uint64_t now;        /* of this turn */
         uint64_t idle_since; /* 0: it is not idle */
-        uint64_t tokens_at;  /* when the tokens of the rate limit were last counted, */
+        uint64_t tokens_at;  /* time at which the tokens of the rate limit were last counted, */
         uint64_t tokens;     /* in microseconds' worth of requests */
         int error;           /* of the channel */
 };
@@ -100,7 +100,7 @@ void device_plugin_request(PluginHost *host, const PluginMessage *message);
 /* Takes the descriptor of a plugin's socket, and calls GetDevicePluginOptions. */
 void device_plugin_adopt(PluginHost *host, const PluginMessage *message, int *fd);
 
-/* Ends this plugin, whether it has registered or not. */
+/* Drops this plugin, whether it has registered or not. */
 void device_plugin_end_adopted(PluginHost *host, int64_t call);
 
 void device_plugin_check_time(DevicePlugin *plugin, uint64_t now);

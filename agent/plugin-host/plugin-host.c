@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* It exits when it has had no plugins or clients for this long. */
+/* The program exits when it has had no plugins or clients for this long. */
 #define IDLE_USEC (5 * USEC_PER_SEC)
 
 enum {
@@ -198,7 +198,7 @@ static int process_channel(PluginHost *host, short events) {
         return r;
 }
 
-/* Whether it has been idle for long enough. */
+/* Whether the program has been idle for long enough. */
 static bool is_idle(PluginHost *host) {
         if (host->plugins || host->registrants || host->csi_calls ||
             host->clients[SERVER_REGISTRATION] || host->clients[SERVER_POD_RESOURCES] ||

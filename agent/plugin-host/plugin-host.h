@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* mainstay-plugins: speaks gRPC with the kubelet's plugins and their clients, and passes checked
- * data to the agent over one channel. It has no state that must survive: the agent starts it when a
- * client connects, and it ends when nothing is registered. */
+/* mainstay-plugins: communicates over gRPC with the kubelet's plugins and their clients, and passes
+ * checked data to the agent over one channel. It has no state that must survive: the agent starts
+ * it when a client connects, and it exits when nothing is registered. */
 
 #include "common/error.h"
 

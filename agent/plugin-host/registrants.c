@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client of pluginregistration v1: the agent has found a plugin's socket and decides about the
- * plugin; here its two methods are called. */
+/* The client of pluginregistration v1. The agent has found a plugin's socket and decides about the
+ * plugin; this file calls the two methods of the plugin. */
 
 #include "agent/plugin-host/plugin-host-private.h"
 #include "agent/plugin-host/plugin-info.h"

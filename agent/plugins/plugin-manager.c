@@ -36,7 +36,7 @@ enum {
 
 static const char socket_name[] = "kubelet.sock";
 
-/* In the order of their names in PLUGIN_LISTENER. */
+/* The listeners in the order of their names in PLUGIN_LISTENER. */
 typedef enum PluginSocket {
         SOCKET_REGISTRATION,
         SOCKET_POD_RESOURCES,
@@ -512,7 +512,7 @@ static int start_host(PluginManager *manager) {
         return r < 0 ? r : send_listeners(manager);
 }
 
-/* 0, or -errno: it is tried again later. */
+/* 0; or -errno, in which case it is tried again later. */
 static int ensure_host(PluginManager *manager) {
         int r = 0;
 

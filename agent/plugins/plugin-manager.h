@@ -7,7 +7,7 @@
  * on behalf of that program, and provides their devices to the device manager. CSI drivers are
  * called in the same way for the CSI manager.
  *
- * Without plugins there is no process, and nothing wakes the agent. */
+ * Without plugins there is no such process, and nothing wakes the agent. */
 
 #include "agent/csi/csi-manager.h"
 #include "agent/devices/device-manager.h"

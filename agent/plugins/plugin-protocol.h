@@ -22,7 +22,8 @@ typedef enum PluginMessageKind {
         PLUGIN_ADOPT,        /* 'call', 'name' of the resource: this plugin is the device plugin
                                 behind this descriptor */
         PLUGIN_NOTIFY,       /* 'call', 'error' or none: the result of its registration */
-        PLUGIN_CLOSE,        /* 'call': its connections, also those of its device plugin */
+        PLUGIN_CLOSE,        /* 'call': closes its connections, including those of its device plugin
+                              */
         /* to the agent */
         PLUGIN_CONNECT,  /* 'connection', chosen by mainstay-plugins; 'name' of the socket */
         PLUGIN_REGISTER, /* 'connection', 'name' of the resource, 'has_preferences',
@@ -35,7 +36,8 @@ typedef enum PluginMessageKind {
         PLUGIN_REFUSED,  /* 'call', 'error': it was not adopted; otherwise PLUGIN_REGISTER with its
                             'call' follows */
         PLUGIN_NOTIFIED, /* 'call', 'error' or none */
-        /* added later: during an upgrade, agent and mainstay-plugins may have different versions */
+        /* added in a later version; during an upgrade, agent and mainstay-plugins may have
+         * different versions */
         PLUGIN_CALL_CSI,   /* to mainstay-plugins: 'call', 'name' of a method of csi.v1.Node, 'body'
                               its request, 'size' its time limit in microseconds; with the
                               descriptor of a connection that is closed afterwards */
@@ -77,7 +79,7 @@ extern const ProtobufMessage device_mount_table, device_file_table, csi_usage_ta
 
 #define plugin_message_done(message) protobuf_done(&plugin_message_table, (message))
 
-/* Normalises them: an absent text becomes empty, a map is sorted and has unique keys. 0 or
+/* Normalises the edits: an absent text becomes empty, a map is sorted and has unique keys. 0 or
  * -ENOMEM. */
 int device_edits_normalize(DeviceEdits *edits);
 

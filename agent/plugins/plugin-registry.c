@@ -27,7 +27,7 @@
 
 #define NODE_INFO_USEC (120 * USEC_PER_SEC)
 
-/* How long a device plugin may take to listen at its endpoint. */
+/* The time that a device plugin has to listen at its endpoint. */
 #define CONNECT_USEC (10 * USEC_PER_SEC)
 
 static const BackOffLimits register_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };
@@ -322,7 +322,7 @@ static void ask_driver(RegistrySocket *one) {
                 refuse_driver(one, r);
 }
 
-/* Calls to it need the path of its socket. */
+/* Calls of the driver need the path of its socket. */
 static int complete_endpoint(RegistrySocket *one) {
         if (one->endpoint[0])
                 return 0;
@@ -365,7 +365,8 @@ static void take_node_info(RegistrySocket *one, const PluginMessage *message) {
                 fail_socket(one, strerror(-r));
                 return;
         }
-        /* If a socket with a lower version had the driver, it loses it. */
+        /* If the driver was registered through a socket with a lower version, that socket loses it.
+         */
         list_foreach(other, one->registry->sockets)
                 if (other != one && streq_ptr(other->name, one->name))
                         other->is_csi_driver = false;

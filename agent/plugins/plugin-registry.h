@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Plugins that register by a socket in plugins_registry (kubelet: pluginmanager): GetInfo is called
- * on each socket, and the result is reported with NotifyRegistrationStatus. A plugin that is
+/* Plugins that register through a socket in plugins_registry (kubelet: pluginmanager): GetInfo is
+ * called on each socket, and the result is reported with NotifyRegistrationStatus. A plugin that is
  * refused or does not respond is retried with a back-off as long as its socket exists. */
 
 #include "agent/csi/csi-manager.h"

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Limits, because containers write to the directories. */
+/* There are limits, because containers write to the directories. */
 enum {
         DIRECTORIES_MAX = 128,
         DEPTH_MAX = 8,

@@ -26,7 +26,7 @@ bool registry_path_is_within(const char *path, const char *root);
 
 /* Paths are relative to the directory, and borrowed. */
 typedef struct RegistryWatchHandlers {
-        /* A socket exists; it may be known already. */
+        /* A socket exists; it may already be known. */
         void (*on_socket)(const char *path, const SocketIdentity *identity, void *userdata);
         /* Nothing with this name exists any more, nor below it. */
         void (*on_gone)(const char *path, void *userdata);

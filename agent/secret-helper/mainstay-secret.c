@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Started by the agent, with the request as standard input. */
+/* The agent starts this program with the request as standard input. */
 
 #include "agent/secret-helper/secret-open.h"
 #include "agent/secrets/opening-protocol.h"
@@ -74,6 +74,6 @@ int main(int argc, char **argv) {
         if (r < 0)
                 (void) fprintf(stderr, "mainstay-secret: %s\n", strerror(-r));
         (void) fflush(stderr);
-        /* Exit handlers of libraries may not be permitted. */
+        /* The filter may not permit the exit handlers of libraries. */
         _exit(r < 0 ? EX_TEMPFAIL : EXIT_SUCCESS);
 }

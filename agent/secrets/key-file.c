@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The file: the keys' recipients, one per line; then "sealed" and a systemd credential, or "clear";
- * the content consists of the keys, one per line, as age-keygen prints them. */
+/* The format of the file: the recipients of the keys, one per line; then "sealed" and a systemd
+ * credential, or "clear" and the content itself. The content consists of the keys, one per line, as
+ * age-keygen prints them. */
 
 #include "agent/secrets/key-file.h"
 
@@ -76,11 +77,12 @@ struct KeyFile {
         AgeKey recipients[KEYS_MAX];
         size_t n_recipients;
         char *sealed;          /* the credential; NULL: stored unencrypted */
-        KeyFileAction pending; /* once it is open; N_KEY_FILE_ACTIONS: none */
+        KeyFileAction pending; /* action that follows once the file is open; N_KEY_FILE_ACTIONS:
+                                * none */
         KeyList next;          /* keys that are being written */
         Child *child;
         ForkedTask *write;
-        char *error;        /* why it is unusable, or why the last change failed */
+        char *error;        /* why the file is unusable, or why the last change failed */
         uint64_t failed_at; /* boot time */
 };
 
@@ -313,8 +315,8 @@ static int make_next_keys(KeyFile *file, KeyFileAction action) {
         return age_identity_make(&next->keys[0]);
 }
 
-/* The first action needs no change if there is an identity, nor the last one if there is no old
- * identity. */
+/* The first action needs no change if there is already an identity, and the last one needs none if
+ * there is no old identity. */
 static void change_open_file(KeyFile *file, KeyFileAction action) {
         cleanup_error Error error = ERROR_NULL;
         int r;

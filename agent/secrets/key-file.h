@@ -2,8 +2,8 @@
 #pragma once
 
 /* A file with keys of this node below <state>/secrets, sealed by systemd unless the configuration
- * permits unencrypted keys. The newest key is in use; older ones only decrypt data from before a
- * rotation. */
+ * permits unencrypted keys. The newest key is in use; older ones only decrypt data that was
+ * encrypted before a rotation. */
 
 #include "common/age-file.h"
 
@@ -37,7 +37,7 @@ typedef struct KeyFileConfig {
 
 typedef enum KeyFileAction {
         KEY_FILE_MAKE,   /* if there is none */
-        KEY_FILE_ROTATE, /* adds a new one; older ones stay for decryption */
+        KEY_FILE_ROTATE, /* adds a new key; older ones stay for decryption */
         KEY_FILE_REMOVE_OLD,
         N_KEY_FILE_ACTIONS,
 } KeyFileAction;

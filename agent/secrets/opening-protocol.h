@@ -23,6 +23,6 @@ typedef struct OpeningRequest {
 } OpeningRequest;
 
 typedef struct OpenedHeader {
-        uint32_t error; /* 0, or an errno: then the bytes are a message */
+        uint32_t error; /* 0, or an errno, in which case the bytes are a message */
         uint32_t length;
 } OpenedHeader;

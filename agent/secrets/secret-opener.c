@@ -24,10 +24,10 @@ enum {
 };
 
 typedef enum SecretState {
-        SECRET_WAITING, /* for its turn, or for the node's identities */
+        SECRET_WAITING, /* waits for its turn, or for the node's identities */
         SECRET_OPENING,
         SECRET_OPEN,
-        SECRET_OPENABLE, /* only checked: the values were erased */
+        SECRET_OPENABLE, /* only checked; the values have been erased */
         SECRET_FAILED,
         N_SECRET_STATES,
 } SecretState;
@@ -158,7 +158,7 @@ static void forget_opened_values(DataObject *object) {
         }
 }
 
-/* The message is kept for each pod that needs the Secret; the same message is reported once. */
+/* The message is kept for every pod that needs the Secret, but is reported only once. */
 static void fail_secret(OpenedSecret *secret, int r, Error *error) {
         cleanup_free char *label = data_object_label(secret->object);
         bool is_known;
@@ -293,7 +293,7 @@ static int take_secret(OpenedValues *from, const BatchEntry *entry, Error *reter
         return result;
 }
 
-/* The process has crashed or was killed: one Secret of a batch must not affect the others. */
+/* The process has crashed or was killed. One Secret of a batch must not affect the others. */
 static void end_failed_batch(SecretBatch *batch, size_t first, const Error *error) {
         for (size_t i = first; i < batch->n_entries; i++) {
                 OpenedSecret *secret = batch->entries[i].secret;
@@ -555,8 +555,8 @@ static bool is_in_progress(const OpenedSecret *secret) {
         return secret->state == SECRET_WAITING || secret->state == SECRET_OPENING;
 }
 
-/* The Secret with this content. If it is new, its decryption or check starts now. A check has kept
- * nothing that a pod could use. */
+/* The Secret with this content. If it is new, or was only checked, so that no values were kept that
+ * a pod could use, its decryption or check starts now. */
 static int get_secret(SecretOpener *opener, const DataObject *object, bool is_check,
                       OpenedSecret **ret) {
         OpenedSecret *secret = find_secret(opener, object);

@@ -63,7 +63,7 @@ void secret_storage_set_callback(SecretStorage *storage, void (*on_changed)(void
         storage->userdata = userdata;
 }
 
-/* At most every few seconds, because each pending write calls this. */
+/* Requests a key at most every few seconds, because each pending write calls this. */
 static int make_storage_key(SecretStorage *storage) {
         uint64_t now = now_boottime_usec();
         int r;

@@ -24,7 +24,7 @@ DEFINE_CLEANUP(SecretStorage *, secret_storage_free)
 void secret_storage_set_callback(SecretStorage *storage, void (*on_changed)(void *userdata),
                                  void *userdata);
 
-/* Opens the key, or creates one, so that it is available when it is needed. */
+/* Unseals the key, or creates one, so that it is available when it is needed. */
 void secret_storage_start(SecretStorage *storage);
 
 /* Encrypts the text of the file 'name'; the caller frees the result. A key that cannot be unsealed
@@ -33,8 +33,8 @@ void secret_storage_start(SecretStorage *storage);
 int secret_storage_encrypt(SecretStorage *storage, const char *name, const char *text, char **ret);
 
 /* Decrypts; an unencrypted text of an earlier version is returned unchanged. 0; -EAGAIN: the key is
- * being opened, and on_changed() follows; -EKEYREJECTED: the key cannot be opened, which is logged,
- * or the text was encrypted with another key or modified; or -errno. */
+ * being unsealed, and on_changed() follows; -EKEYREJECTED: the key cannot be unsealed, which is
+ * logged, or the text was encrypted with another key or modified; or -errno. */
 int secret_storage_decrypt(SecretStorage *storage, const char *name, const char *text, char **ret);
 
 /* True if unencrypted files must be replaced, and a key is available. */
