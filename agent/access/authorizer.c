@@ -38,7 +38,7 @@ struct AccessCheck {
         char *token; /* token under review */
         RequestAttributes attributes;
         size_t n_denied; /* of the subresources */
-        ApiUser user;    /* without a name: it is not known yet */
+        ApiUser user;    /* user; without a name if it is not known yet */
         void *review;    /* NULL: none is under way */
         AccessCheck **ret;
 };
@@ -215,7 +215,7 @@ static void review_access(AccessCheck *check, const char *subresource) {
                 fail_access(check, r == -EAGAIN && !spec->is_alone, error_message(&error, r));
 }
 
-/* Like in an API server; a lone node has no API server to query. */
+/* As in an API server; a lone node has no API server to query. */
 static bool needs_no_review(const AccessCheck *check) {
         const AuthorizerSpec *spec = &check->authorizer->spec;
 

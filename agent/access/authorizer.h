@@ -3,8 +3,8 @@
 
 /* Authenticates and authorizes the clients of mainstay-api, like the kubelet does. A client is
  * authenticated by the signer's ticket for its certificate or by its token (TokenReview), or is
- * anonymous; its user is authorized by a SubjectAccessReview. mainstay-api must ask for each
- * action, because it is not trusted. The API server's answers are cached. */
+ * anonymous; its user is authorized by a SubjectAccessReview. mainstay-api must request a decision
+ * about each action, because it is not trusted. The API server's answers are cached. */
 
 #include "agent/model/client-ticket.h"
 #include "agent/model/request-attributes.h"
@@ -20,16 +20,16 @@ typedef enum AccessReviewKind {
 typedef struct AuthorizerSpec {
         char *node_name; /* borrowed, like all members below */
         const uint8_t *ticket_key;
-        bool is_alone;           /* there is no API server to query: administrators may do
+        bool is_alone;           /* there is no API server to query, so administrators may do
                                   * everything */
         bool has_anonymous;      /* a user without a certificate and a token is system:anonymous */
         bool has_token_reviews;  /* else all tokens are refused */
         bool has_access_reviews; /* else all authenticated users may do everything */
         uint64_t token_usec, allowed_usec, denied_usec; /* how long answers are cached */
 
-        /* Has the API server review 'body'. If it returns 0, access_check_reviewed() is called
-         * once, later, unless cancel_review() is called first. -EAGAIN with a message: the request
-         * cannot be sent. */
+        /* Requests that the API server review 'body'. If it returns 0, access_check_reviewed() is
+         * called once, later, unless cancel_review() is called first. -EAGAIN with a message: the
+         * request cannot be sent. */
         int (*start_review)(void *userdata, AccessReviewKind kind, const char *body,
                             AccessCheck *check, void **ret_request, Error *reterr);
         void (*cancel_review)(void *request);

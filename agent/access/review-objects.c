@@ -15,7 +15,7 @@ char *token_review_format(const char *token) {
         return review ? json_to_text(review, JSON_COMPACT) : NULL;
 }
 
-/* The agent reports this if the API server did not review it. */
+/* The agent reports this if the API server did not perform the review. */
 static int check_review_error(const json_t *review, Error *reterr) {
         const char *message = json_text(review, "error");
 
@@ -34,7 +34,8 @@ static json_t *copy_extra_values(const json_t *values) {
         return copy;
 }
 
-/* Such as the scopes of a token, because of which an authorizer may grant less than to the user. */
+/* Extra values, such as the scopes of a token, because of which an authorizer may grant less than
+ * to the user. */
 static int copy_review_extra(const json_t *object, char **ret) {
         cleanup_json json_t *copy = json_object();
         const char *name;
@@ -84,7 +85,7 @@ char *access_review_format(const ApiUser *user, const char *verb, const char *no
         cleanup_json json_t *known = api_user_to_json(user), *review = NULL;
         cleanup_json json_t *spec = json_pack("{s:s}", "user", user->name);
 
-        /* In a TokenReview it is "username". */
+        /* In a TokenReview this member is called "username". */
         if (json_object_update(spec, known) < 0 || json_object_del(spec, "username") < 0 ||
             json_object_set_new(spec, "resourceAttributes",
                                 json_pack("{s:s, s:s, s:s, s:s, s:s}", "verb", verb, "version",

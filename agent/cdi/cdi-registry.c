@@ -133,7 +133,7 @@ static void cdi_file_done(CdiFile *file) {
         cdi_spec_free(file->spec);
 }
 
-/* The rest of the names that are valid in a manifest directory. */
+/* Other names that are valid in a manifest directory. */
 static bool is_cdi_file_name(const char *name) {
         const char *dot = strrchr(name, '.');
 
@@ -327,7 +327,7 @@ static const CdiDevice *find_device_in_file(const CdiFile *file, const char *nam
         return NULL;
 }
 
-/* 1, 0: none; or -ENOENT: two files define it. */
+/* 1: found; 0: no file defines the device; -ENOENT: two files do. */
 static int find_device_in_directory(const CdiDirectory *directory, const char *name, CdiMatch *ret,
                                     Error *reterr) {
         const CdiFile *first = NULL;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The sources of desired pods in addition to the manifest directory, as functions that the wiring
- * connects: this module does not see the DaemonSet controller or the API server. */
+ * connects, because this module does not depend on the DaemonSet controller or the API server. */
 
 #include "agent/model/desired-pods.h"
 
@@ -12,8 +12,8 @@ typedef struct DaemonSetPodSource {
         int (*add_pods)(const DesiredDaemonSets *sets, DesiredPods *desired, void *userdata);
         /* Conflicts between DaemonSets, one message for each. */
         char *const *(*warnings)(void *userdata);
-        /* The reason why it does not desire this pod, which the caller frees; NULL: not known, or
-         * the pod belongs to another source. */
+        /* The reason why the controller does not desire this pod, which the caller frees; NULL: not
+         * known, or the pod belongs to another source. */
         char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
         /* A record of an earlier agent. 1: the pod belongs to a known DaemonSet or is an orphan; 0:
          * it does not; -ENOMEM. */

@@ -69,7 +69,7 @@ static int resolve_service_variables(const Pod *pod, char ***env, Error *reterr,
                        : 0;
 }
 
-/* The API server may have a claim with the same name as a file's. */
+/* The API server may have a claim with the same name as one from a file. */
 static void refresh_claim(const DataObject *claim, void *userdata) {
         const ClaimAccess *apiserver = &((const Resolvers *) userdata)->apiserver_claims;
 

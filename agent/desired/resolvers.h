@@ -16,7 +16,7 @@ typedef struct Resolvers {
         ServiceLookup apiserver_services;
         TokenLookup apiserver_tokens;
         ClaimAccess apiserver_claims;
-        /* As in ObjectLookup; NULL: encrypted Secrets cannot be opened. */
+        /* As in ObjectLookup; NULL: encrypted Secrets cannot be decrypted. */
         int (*open_secret)(const DataObject *object, const DataObject **ret, Error *reterr,
                            void *userdata);
         void *secrets; /* its userdata */

@@ -18,7 +18,8 @@ typedef struct RolloutHistory {
         ObjectSource source;            /* NONE: written by a version without this member */
         int64_t number;                 /* number of the manifest's revision; the first is 1 */
         char tried[ROLLOUT_HASH_SIZE];  /* the manifest's revision; "": none yet */
-        uint64_t since;                 /* when that revision appeared: realtime, microseconds */
+        uint64_t since;                 /* time at which that revision appeared: realtime,
+                                         * microseconds */
         char good[ROLLOUT_HASH_SIZE];   /* the last good revision; or "" */
         char *good_pod;                 /* the pod of that revision: JSON in one line; or NULL */
         char failed[ROLLOUT_HASH_SIZE]; /* the revision that was rolled back; or "" */
@@ -29,7 +30,7 @@ typedef struct RolloutHistory {
 
 void rollout_history_done(RolloutHistory *history);
 
-/* The hash of a pod's revision; "": it has none. */
+/* The hash of a pod's revision; "": the pod has none. */
 const char *rollout_hash_of(const Pod *pod);
 
 /* Sets the manifest's revision. A revision that differs from the previous one is tried, even if it
@@ -43,8 +44,8 @@ int rollout_history_set_good(RolloutHistory *history, const char *hash, const ch
 /* Marks the manifest's revision as rolled back. 0 or -ENOMEM. */
 int rollout_history_set_failed(RolloutHistory *history, const char *reason);
 
-/* Whether the manifest's revision was rolled back, or is good: in both cases no decision is
- * pending. */
+/* Whether the manifest's revision was rolled back or is good; in both cases no decision is pending.
+ */
 bool rollout_history_is_failed(const RolloutHistory *history);
 bool rollout_history_is_settled(const RolloutHistory *history);
 

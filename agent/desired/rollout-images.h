@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The images of a revision by digest: a rollback uses the images with which the revision was good,
- * even if a tag refers to another image by then. */
+/* The images of a revision by digest, so that a rollback uses the images with which the revision
+ * was good, even if a tag has come to refer to another image. */
 
 #include "agent/image/image-set.h"
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
 
-/* The digest of the image that has this name now: borrowed until the image store changes, or
- * NULL. */
+/* The digest of the image that now has this name, borrowed until the image store changes; or NULL.
+ */
 typedef const char *(*image_digest_of_t)(const char *reference, void *userdata);
 
 /* The digests of the images of the pod's containers, in their order, and of its image volumes; "-"

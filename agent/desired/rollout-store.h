@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The histories of rollouts on the disk: a checksummed file <state>/rollouts/<hash of the pod's
- * name>/record for each, which a child syncs. Nothing is created if no pod has a progress deadline.
- */
+/* The histories of rollouts on disk. Each is a checksummed file <state>/rollouts/<hash of the pod's
+ * name>/record, which a child syncs. Nothing is created if no pod has a progress deadline. */
 
 #include "agent/desired/rollout-history.h"
 
@@ -20,7 +19,7 @@ DEFINE_CLEANUP(RolloutStore *, rollout_store_free)
 void rollout_store_write(RolloutStore *store, const RolloutHistory *history);
 void rollout_store_remove(const RolloutStore *store, const RolloutHistory *history);
 
-/* Calls 'each' with every history, which it takes. A damaged one is set aside and logged. 0 or
- * -ENOMEM. */
+/* Calls 'each' with every history, of which 'each' takes ownership. A damaged one is set aside and
+ * logged. 0 or -ENOMEM. */
 int rollout_store_load(const RolloutStore *store,
                        int (*each)(RolloutHistory *history, void *userdata), void *userdata);

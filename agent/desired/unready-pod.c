@@ -33,7 +33,7 @@ static const char *find_condition_message(const PodStatus *status) {
         return strna(status->message);
 }
 
-/* The running pod is ready: its edit was not applied. */
+/* The running pod is ready, so its edit has not been applied. */
 static const char *describe_unready_pod(const PodStatus *status) {
         return status->conditions[CONDITION_READY].is_true ? "the edit is not applied"
                                                            : "the pod is not ready";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads flags as the kubelet does: "--flag=value", "--flag value", "-v=4", "-v 4", "-v4". This
- * program does not know which of the kubelet's flags take a value: a word after a flag that is not
- * a flag itself is its value, because the kubelet takes no other arguments. */
+ * program does not know which of the kubelet's flags take a value. A word after a flag that is not
+ * a flag itself is that flag's value, because the kubelet takes no other arguments. */
 
 #include "agent/kubelet/flags.h"
 
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 enum {
-        VERBOSE_LEVEL = 4 /* of klog: the level for debugging */
+        VERBOSE_LEVEL = 4 /* klog's level for debugging */
 };
 
-/* The name of mainstayd's option, in the kubelet's alphabetical order. */
+/* The options of mainstayd for the kubelet's flags, in the kubelet's alphabetical order. */
 static const struct {
         const char *flag, *option;
 } translations[] = {
@@ -53,7 +53,7 @@ static int add_kubelet_flag(KubeletFlags *flags, const char *flag, const char *v
         return 0;
 }
 
-/* Returns how many words the flag takes, or -ENOMEM. */
+/* Returns the number of words that the flag takes, or -ENOMEM. */
 static int read_kubelet_flag(KubeletFlags *flags, char *const *words) {
         const char *word = words[0], *equals = strchr(word, '='), *value = NULL;
         bool is_long = word[1] == '-';

@@ -9,13 +9,13 @@
 
 typedef struct KubeletFlags {
         char **options;        /* mainstayd's arguments, without the program name */
-        char **without_effect; /* "--flag", those for which mainstayd has no option */
+        char **without_effect; /* flags, "--flag", for which mainstayd has no option */
         char *stray;           /* an argument that is not a flag; NULL: none */
         bool prints_version;
         bool prints_help;
         bool is_verbose; /* -v 4 or more */
 } KubeletFlags;
 
-/* 'arguments' are those after the program name. 0 or -ENOMEM. */
+/* 'arguments' are the arguments after the program name. 0 or -ENOMEM. */
 int kubelet_flags_read(char *const *arguments, KubeletFlags *ret);
 void kubelet_flags_done(KubeletFlags *flags);

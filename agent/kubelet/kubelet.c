@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet: becomes mainstayd, with the kubelet's flags as options of mainstayd. For kubeadm, which
- * writes such flags and runs this program to get its version. */
+/* kubelet: becomes mainstayd, with the kubelet's flags converted to options of mainstayd. This
+ * program is for kubeadm, which writes such flags, and runs the kubelet to get its version. */
 
 #include "agent/kubelet/flags.h"
 #include "agent/model/agent-options.h"
@@ -33,7 +33,7 @@ static const char help_text[] =
         "\n"
         "Other flags are without effect, and are named in the log. See mainstay-kubeadm(7).\n";
 
-/* Next to this program in a build directory, else at the installed path. */
+/* mainstayd is next to this program in a build directory, otherwise at the installed path. */
 static const char *find_mainstayd(char path[PATH_MAX]) {
         static const char name[] = "mainstayd", installed[] = MAINSTAY_SBIN_DIR "/mainstayd";
         ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(name));

@@ -31,7 +31,7 @@ static int write_strings(int fd, char *const *strings, uint32_t *ret_n) {
         return 0;
 }
 
-/* A file, because arguments may be larger than a packet. */
+/* The strings are passed in a file, because arguments may be larger than a packet. */
 static int make_strings_file(char *const *argv, uint32_t *ret_n_arguments) {
         cleanup_close int fd = memfd_create("launch", MFD_CLOEXEC);
         int r = fd < 0 ? -errno : write_strings(fd, argv, ret_n_arguments);
@@ -71,7 +71,7 @@ static int receive_result(int socket_fd, LaunchResult *ret) {
         return n == sizeof(*ret) ? 0 : -ECONNRESET;
 }
 
-/* Lets the parent of this process see how the program ended. */
+/* Ends this process in the same way as the program, for the parent of this process. */
 static int end_like(const LaunchResult *result) {
         if (result->code == CLD_EXITED)
                 return result->status;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* libcurl reads the proxies in both cases. */
+/* libcurl reads the proxy variables in lower and upper case. */
 static bool may_pass_variable(const char *variable) {
         static const char *const names[] = { "all_proxy=", "http_proxy=", "https_proxy=",
                                              "no_proxy=",  "TZ=",         "JOURNAL_STREAM=",

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <sysexits.h>
 
-/* Only these programs; the shim only for connections to ports. */
+/* Only these programs are started; the shim only for connections to ports. */
 static bool may_launch(const Launch *launch) {
         static const char *const programs[] = { "mainstay-image", "mainstay-api",
                                                 "mainstay-plugins" };
@@ -31,7 +31,8 @@ static bool may_launch(const Launch *launch) {
                streq(launch->argv[1], "connect");
 }
 
-/* The program may write only where the agent may write: the settings of the agent's unit apply. */
+/* The program may write only to the paths to which the agent may write, because the settings of the
+ * agent's unit apply. */
 static int enter_mounts_of_agent(const Launch *launch) {
         if (setns(launch->fds[LAUNCH_FD_MOUNTS], CLONE_NEWNS) < 0 || chdir("/") < 0)
                 return -errno;
@@ -46,8 +47,8 @@ static int execute_launched(const Launch *launch, const char *path, pid_t keeper
         if (!environment)
                 return -ENOMEM;
 
-        /* From the very beginning; programs that change their user end when their socket is
-         * closed. */
+        /* This applies from the very beginning; programs that change their user end when their
+         * socket is closed. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
                 return -ECHILD;
         for (int i = 0; i < 3; i++)
@@ -111,7 +112,7 @@ int launch_keeper(int connection_fd, const char *directory, pid_t server) {
         pid_t pid = 0;
         int r;
 
-        /* The programs end with the server, like they would with the agent. */
+        /* The programs end with the server, as they would with the agent. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server)
                 return EXIT_FAILURE;
         (void) prctl(PR_SET_NAME, "launch-keeper");

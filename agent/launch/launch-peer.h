@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which clients may start programs. An unprivileged process of root, for example in a container,
- * could obtain the server's privileges, so only processes in the agent's unit may. */
+/* Determines which clients may start programs. An unprivileged process of root, for example in a
+ * container, could obtain the server's privileges, so only processes in the agent's unit may do so.
+ */
 
 #include <stdbool.h>
 

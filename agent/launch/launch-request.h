@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The messages between client and server: one packet each way. */
+/* The messages between client and server: one packet in each direction. */
 
 #include "common/error.h"
 
@@ -24,7 +24,7 @@ enum {
 
 typedef struct LaunchRequest {
         uint32_t version;
-        uint32_t n_arguments; /* argv[0] is the first one of them */
+        uint32_t n_arguments; /* number of arguments; argv[0] is the first one of them */
         char program[LAUNCH_PROGRAM_SIZE];
 } LaunchRequest;
 

@@ -2,7 +2,7 @@
 
 /* The first process of a PID namespace that a pod's containers share. A container can access it as
  * /proc/1, change the mode of /proc/1/exe, and trace it. So the program has no C library,
- * environment or path on the node, and it only waits: the kernel reaps orphans, because SIGCHLD is
+ * environment or path on the node, and only waits. The kernel reaps orphans, because SIGCHLD is
  * ignored, which execve(2) preserves.
  *
  * Descriptors: 0 is a pipe from which no data ever arrives; an int is written to 2, which is 0 or
@@ -12,7 +12,7 @@
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-/* The entry point, according to a linker option. */
+/* The entry point, which a linker option names. */
 void pause_main(void) __attribute__((noreturn));
 
 enum {
@@ -92,7 +92,8 @@ void pause_main(void) {
         result = (int) call_kernel(SYS_prctl, PR_SET_DUMPABLE, 0, 0);
         (void) call_kernel(SYS_write, READY_FD, (long) &result, sizeof(result));
         (void) call_kernel(SYS_close, READY_FD, 0, 0);
-        /* With seccomp, the kernel kills it at any system call other than read(2) and write(2). */
+        /* With seccomp, the kernel kills the process at any system call other than read(2) and
+         * write(2). */
         (void) call_kernel(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0);
         for (;;)
                 (void) call_kernel(SYS_read, INPUT_FD, (long) &byte, 1);

@@ -7,7 +7,7 @@
 
 #include "agent/model/pod.h"
 
-/* 'json' is a v1.Pod. Memory that the caller frees; NULL: out of memory, or not a pod. */
+/* 'json' is a v1.Pod. Returns memory that the caller frees; NULL: out of memory, or not a pod. */
 char *report_line_of_pod(const char *json, const char *node_name);
 
 /* A pod that is gone: its metadata, with a completed deletion (a grace period of 0).

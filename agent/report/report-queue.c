@@ -36,7 +36,7 @@ struct QueuedObject {
         bool is_unsaved;
         bool is_on_disk; /* or may be on disk */
         bool is_being_written;
-        bool has_lines_written; /* likewise: it will have a file */
+        bool has_lines_written; /* likewise; it will have a file */
 };
 
 struct ReportQueue {

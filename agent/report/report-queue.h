@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The data that waits to be reported: lines of JSON, each belongs to an object (the UID of a pod,
- * or another name that is valid for a file). The status of an object is one line, which a newer one
- * replaces; the latest REPORT_EVENTS_OF_OBJECT_MAX of its events wait. Beyond the limit the oldest
- * lines are dropped and counted. The queue uses neither files nor the clock. */
+/* The data that waits to be reported: lines of JSON, each of which belongs to an object (the UID of
+ * a pod, or another name that is valid for a file). The status of an object is one line, which a
+ * newer one replaces; the latest REPORT_EVENTS_OF_OBJECT_MAX of its events wait. Beyond the limit
+ * the oldest lines are dropped and counted. The queue uses neither files nor the clock. */
 
 #include "common/macros.h"
 
@@ -31,14 +31,14 @@ bool report_name_is_valid(const char *name);
 
 /* Adds a line, without its line break, or replaces the line with the same object and key. A status
  * that equals the object's last one changes nothing. 1; 0: nothing has changed; -EINVAL for an
- * invalid name, -EFBIG for a line that is too long for a request; -ENOMEM. */
+ * invalid name; -EFBIG for a line that is too long for a request; -ENOMEM. */
 int report_queue_put(ReportQueue *queue, const char *name, const char *key, const char *text);
 
 /* Adds the content of an object's file (see report_queue_next_unsaved()); 'lines' is changed. 0;
  * -EBADMSG: only the lines before the damage were added; -ENOMEM. */
 int report_queue_restore(ReportQueue *queue, const char *name, char *lines);
 
-/* The object is gone: its last status is forgotten; its lines still wait. */
+/* The object is gone: its last status is forgotten, but its lines still wait. */
 void report_queue_forget(ReportQueue *queue, const char *name);
 
 /* The oldest lines, each with a line break, with a total of at most 'bytes_max': the content of a
@@ -57,11 +57,11 @@ void report_queue_not_sent(ReportQueue *queue);
 
 size_t report_queue_length(const ReportQueue *queue);
 
-/* The number of dropped lines; the count of an earlier agent may be set. */
+/* The number of dropped lines; it can be set to the count of an earlier agent. */
 uint64_t report_queue_dropped(const ReportQueue *queue);
 void report_queue_set_dropped(ReportQueue *queue, uint64_t n);
 
-/* The next object whose lines differ from those on disk; it counts as being written from then on.
+/* The next object whose lines differ from those on disk; from then on it counts as being written.
  * 0: there is none; 1; -ENOMEM. '*ret_name' is borrowed until it is written. '*ret_lines' is the
  * required content of its file, a line "NUMBER KEY TEXT" for each of its lines, and is freed by the
  * caller; NULL: it has no lines, and needs no file. */

@@ -71,7 +71,7 @@ static void load_dropped_count(ReportStore *store, int dir_fd) {
         report_queue_set_dropped(store->queue, store->dropped_on_disk);
 }
 
-/* Files from a child that was killed before it renamed them start with '.'. */
+/* The names of files from a child that was killed before it renamed them start with '.'. */
 static bool is_stored_object(const char *name) {
         size_t length = strlen(name), suffix = strlen(DAMAGED_SUFFIX);
 
@@ -121,7 +121,7 @@ static void report_batch_done(ReportBatch *batch) {
                 free(batch->texts[i]);
 }
 
-/* 'text' NULL: the file is removed. */
+/* If 'text' is NULL, the file is removed. */
 static int add_to_batch(ReportBatch *batch, const char *name, const char *text) {
         char *whole = NULL;
         size_t length;

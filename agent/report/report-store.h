@@ -3,9 +3,9 @@
 
 /* The queue on disk: a checksummed file for each object (see common/checksummed.h), so that a
  * change of an object writes only its own lines. The file of an object is removed when all of its
- * lines were sent. The file ".dropped" contains the number of dropped lines. Files are written by a
- * child, and synced before they replace older ones: after a power cut an object has its old lines
- * or its new ones. While nothing changes, no timer runs and nothing is written. */
+ * lines have been sent. The file ".dropped" contains the number of dropped lines. A child writes
+ * the files, and syncs them before they replace older ones, so that after a power cut an object has
+ * either its old or its new lines. While nothing changes, no timer runs and nothing is written. */
 
 #include "agent/report/report-queue.h"
 
@@ -22,8 +22,8 @@ int report_store_new(sd_event *event, const char *directory, ReportQueue *queue,
 ReportStore *report_store_free(ReportStore *store);
 DEFINE_CLEANUP(ReportStore *, report_store_free)
 
-/* The queue has changed: it is written a few seconds later, together with the changes until
- * then. */
+/* The queue has changed. It is written a few seconds later, together with all changes until then.
+ */
 void report_store_wake(ReportStore *store);
 
 /* The queue has changed, and is written now. A failed write is repeated, and logged once until it

@@ -48,14 +48,14 @@ struct StatusReport {
         const char *directory;   /* from a "file:" URL; NULL: a server's URL */
         StickWatch *stick_watch; /* watches that directory; otherwise NULL */
         bool is_watched;         /* while it does not exist */
-        bool is_absent;          /* likewise: no report is tried until it appears */
+        bool is_absent;          /* likewise; no report is tried until it appears */
         bool is_changed;         /* since the report was last written there */
         Child *child;
         char *error;         /* why the last request failed; NULL: it succeeded */
         uint64_t since;      /* realtime; of the last transition */
         uint64_t succeeded;  /* realtime */
         uint64_t delay;      /* back-off delay */
-        uint64_t not_before; /* boot time; of the next request */
+        uint64_t not_before; /* boot time of the next request */
         uint64_t last_event; /* its number */
         char message[STATUS_SIZE];
 };
@@ -112,7 +112,7 @@ static void record_report_event(StatusReport *report) {
                 report->config.userdata);
 }
 
-/* NULL: no failure. Only a transition is recorded. */
+/* NULL: there is no failure. Only a transition is recorded. */
 static void set_report_error(StatusReport *report, const char *text) {
         bool was_failed = report->error != NULL, is_first = report->since == 0;
 
@@ -171,7 +171,7 @@ static void put_report_line(StatusReport *report, const char *name, const char *
                 report->is_changed = true;
 }
 
-/* If it has changed, it is part of a request that is sent for another reason. */
+/* If the Node has changed, it is part of a request that is sent for another reason. */
 static void add_node_line(StatusReport *report) {
         cleanup_free char *json = report->config.print_node(report->config.userdata);
         cleanup_free char *line = json ? report_line_of_node(json) : NULL;
@@ -272,7 +272,7 @@ static void on_report_asked(const ChildResult *result, void *userdata) {
 
 static int put_status_again(const Pod *pod, const PodStatus *status, void *userdata);
 
-/* A report to a directory has the status of each pod, even if its line was dropped from a full
+/* A report to a directory contains the status of each pod, even if its line was dropped from a full
  * queue. */
 static char *compose_report(StatusReport *report) {
         add_node_line(report);

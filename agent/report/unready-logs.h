@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which logs are added to a report: those of containers that are not ready, in pods that are not
- * Ready. Succeeded pods are not included. */
+/* Selects the logs that are added to a report: those of containers that are not ready, in pods that
+ * are not Ready. Succeeded pods are not included. */
 
 #include "agent/pods/manager/pod-manager.h"
 

@@ -5,7 +5,7 @@
 #include "common/cleanup.h"
 #include "common/json-text.h"
 
-/* A request's header lines, one for each value. */
+/* The header lines of a request, one for each value. */
 static json_t *list_header_lines(const StaticPodUrlHeader *headers, size_t n) {
         json_t *lines = json_array();
 
@@ -20,7 +20,7 @@ static json_t *list_header_lines(const StaticPodUrlHeader *headers, size_t n) {
         return lines;
 }
 
-/* Members that both have; the others' values are copied. */
+/* Members that both settings have; values of other members are copied. */
 static int write_common_settings(const Config *config, size_t file_max, bool was_refused,
                                  json_t *json) {
         const MainstayConfig *own = &config->mainstay;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The helper leaves new manifests in "next", verified and synced. If it can be used, "next" and
- * "current" are exchanged at once: after a crash or a power cut, "current" is the old or the new
- * content, and whole. The timer runs only while no helper runs, and wakes the agent only for
- * requests. */
+/* The helper leaves new manifests in "next", verified and synced. If they can be used, "next" and
+ * "current" are exchanged at once, so that after a crash or a power cut "current" is either the old
+ * or the new content, and complete. The timer runs only while no helper runs, and wakes the agent
+ * only for requests. */
 
 #include "agent/source/manifest-source.h"
 
@@ -55,7 +55,7 @@ struct ManifestSource {
         char *refusal;           /* why "next" could not be used; NULL: nothing was refused */
         StickWatch *stick_watch; /* else NULL */
         bool is_absent;          /* no USB stick is mounted: nothing is fetched until one appears */
-        bool is_preparing;       /* images for "next" are being fetched, and the source is not
+        bool is_preparing;       /* images for "next" are being fetched, so the source is not
                                   * contacted */
         bool is_pending;         /* "next" can be used when everything that it needs is on this
                                   * node */
@@ -176,7 +176,7 @@ static int check_rolled_back(ManifestSource *source, Error *reterr) {
         return error_setf(reterr, EBADMSG, "%s", source->rollback.reason);
 }
 
-/* They are complete, and everything that they need is on this node. */
+/* The manifests are complete, and everything that they need is on this node. */
 static int use_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory) : 0;
@@ -193,7 +193,7 @@ static int use_new_manifests(ManifestSource *source, Error *reterr) {
         return 0;
 }
 
-/* 0; or -errno, and the manifests are refused. */
+/* 0; or -errno, in which case the manifests are refused. */
 static int check_new_manifests(ManifestSource *source, Error *reterr) {
         cleanup_close int fd = open_source_manifests(source, "next/manifests");
         int r = fd < 0 ? error_prefixf(reterr, fd, "%s/next", source->directory)
@@ -214,7 +214,7 @@ static int prepare_new_manifests(ManifestSource *source, Error *reterr) {
         return r;
 }
 
-/* 1: they are in use; 0: they need something that is being fetched; or -errno. */
+/* 1: the manifests are in use; 0: they need something that is being fetched; or -errno. */
 static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         int r = check_new_manifests(source, reterr);
 
@@ -230,7 +230,7 @@ static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         return r < 0 ? r : 1;
 }
 
-/* If a response has not changed, "next" may contain it without being in use yet. */
+/* If a response has not changed, it may be in "next", and not in use yet. */
 static void take_source_answer(ManifestSource *source, const ChildResult *result) {
         cleanup_error Error error = ERROR_NULL;
         SourceAnswer answer = { 0 };
@@ -263,7 +263,8 @@ static void schedule_source(ManifestSource *source, uint64_t usec) {
                 (void) log_error_errno(r, "Cannot set the timer of %s", source->config.name);
 }
 
-/* In microseconds; 0: a request may be sent now. A node without manifests does not wait. */
+/* The delay in microseconds; 0: a request may be sent now. A node without manifests does not wait.
+ */
 static uint64_t wait_for_window(const ManifestSource *source) {
         time_t now = (time_t) (now_realtime_usec() / USEC_PER_SEC);
         DayWindow window;
@@ -332,7 +333,7 @@ static void ask_source(ManifestSource *source) {
 }
 
 /* A request that failed because of the time is repeated immediately if the clock was set in the
- * meantime. If a USB stick is removed, that is noticed when it is inserted again. */
+ * meantime. The removal of a USB stick is noticed only when it is inserted again. */
 static void schedule_next_question(ManifestSource *source) {
         bool is_due = source->error && source->is_clock_set;
 

@@ -30,7 +30,7 @@ typedef struct ManifestSourceConfig {
         int (*open_settings)(bool was_refused, void *userdata);
         /* Whether all manifests of a directory can be used: 0, or -errno and the reason. */
         int (*check)(int dir_fd, Error *reterr, void *userdata);
-        /* Fetches everything that valid manifests need. 1: all is present; 0:
+        /* Fetches everything that valid manifests need. 1: everything is present; 0:
          * manifest_source_on_prepared() follows; or -errno and the reason. */
         int (*prepare)(int dir_fd, Error *reterr, void *userdata);
         /* Describes the progress of prepare(); the caller frees it; NULL: nothing is being
@@ -38,7 +38,7 @@ typedef struct ManifestSourceConfig {
         char *(*describe_progress)(void *userdata);
         /* The manifests of this directory are in use from now on. */
         void (*on_accepted)(int dir_fd, void *userdata);
-        /* The source has failed, for another reason than before, or works again. */
+        /* The source has failed for a new reason, or works again. */
         void (*on_status)(const NodeSourceStatus *status, void *userdata);
         void *userdata;
 } ManifestSourceConfig;
@@ -56,9 +56,9 @@ int manifest_source_open_current(const ManifestSource *source);
 /* Queries the source after manifest_source_first_wait(), and then at each interval. 0 or -errno. */
 int manifest_source_start(ManifestSource *source);
 
-/* The delay of the first request, in microseconds: zero, unless the machine has just booted
- * ('boottime') and has manifests in use: then a random part of the interval, so that machines whose
- * power returns at the same time do not send their requests at the same time. */
+/* The delay of the first request, in microseconds. If the machine has just booted ('boottime') and
+ * has manifests in use, it is a random part of the interval, so that machines whose power returns
+ * at the same time do not send their requests at the same time; otherwise zero. */
 uint64_t manifest_source_first_wait(uint64_t interval_usec, bool has_manifests, uint64_t boottime,
                                     uint32_t random);
 
@@ -83,10 +83,10 @@ bool manifest_source_is_on_trial(const ManifestSource *source, uint64_t *ret_sin
  * caller closes; or -errno. */
 int manifest_source_open_previous(const ManifestSource *source);
 
-/* Ends the trial: the index stays; or the previous one is used again, for which on_accepted() and
- * on_status() are called, and the rejected one is never used again. If the previous index is no
- * longer usable, nothing changes. 'reason' is a message of one line. -errno: the rollback cannot be
- * written to disk; the trial continues, and the caller tries again later. */
+/* Ends the trial. Either the index stays, or the previous one is used again, for which
+ * on_accepted() and on_status() are called, and the rejected one is never used again. If the
+ * previous index is no longer usable, nothing changes. 'reason' is a message of one line. -errno:
+ * the rollback cannot be written to disk; the trial continues, and the caller tries again later. */
 void manifest_source_end_trial(ManifestSource *source);
 int manifest_source_roll_back(ManifestSource *source, const char *reason);
 

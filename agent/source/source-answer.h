@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The output of `mainstay-image source`: a line, and a file next to the manifests. */
+/* The output of `mainstay-image source`: a line on standard output, and a file next to the
+ * manifests. */
 
 #include "common/error.h"
 
