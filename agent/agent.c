@@ -452,7 +452,7 @@ static int build_node_shutdown_manager(Agent *agent) {
                 &agent->shutdown_manager);
 }
 
-/* While there is no pod manager, the existing pods are unknown. */
+/* As long as there is no pod manager, the existing pods are unknown. */
 static void list_wanted_images(ImageSet *ret, void *userdata) {
         const Agent *agent = userdata;
 
@@ -549,7 +549,7 @@ static int build_event_loop(Agent *agent) {
 
         if (r < 0)
                 return r;
-        /* After all other events of a turn. */
+        /* Runs after all other events of a turn. */
         r = event_add_disabled_defer(agent->event, &agent->status_source, SD_EVENT_PRIORITY_IDLE,
                                      on_status_update_due, agent);
         if (r < 0)
@@ -558,12 +558,12 @@ static int build_event_loop(Agent *agent) {
         return r < 0 ? r : enable_systemd_watchdog(agent->event);
 }
 
-/* A service has its own mount namespace, and a unit that runs before it has prepared its mounts. A
+/* A service has its own mount namespace, and a unit that ran before has prepared the mounts. A
  * program started by a service inherits INVOCATION_ID, but not the PID. */
 static bool is_main_process_of_unit(void) {
         const char *pid = getenv("SYSTEMD_EXEC_PID");
 
-        /* systemd before version 248 does not set it. */
+        /* systemd before version 248 does not set this variable. */
         return pid ? strtoll(pid, NULL, 10) == getpid() : getenv("INVOCATION_ID") != NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects apiserver/, which synchronizes the node and an API server, with the sources of its
- * reports and with the users of its objects. */
+/* Connects apiserver/, which synchronizes the node with an API server, with the sources of its
+ * reports and the users of its objects. */
 
 #include "agent/wiring.h"
 #include "common/cleanup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects eviction/ with the modules that free resources: image/ removes images, pods/ fails pods.
- * The node's conditions become taints; rejected pods are admitted when these end. */
+ * The node's conditions become taints; when they end, rejected pods are admitted. */
 
 #include "agent/bundle/cgroups.h"
 #include "agent/wiring.h"

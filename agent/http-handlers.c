@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The handlers of requests on the local socket: each calls the module that answers. */
+/* The handlers of requests on the local socket. Each of them calls the module that answers the
+ * request. */
 
 #include "agent/apiserver/local-node-object.h"
 #include "agent/daemonset/daemonset-action.h"
@@ -325,7 +326,7 @@ static int append_encrypted_secret(SecretOpener *opener, const DataObject *secre
                           r >= 0, "error", r < 0 ? error_message(&error, r) : NULL));
 }
 
-/* If several have the same name, it is the one that pods use. */
+/* If several sources have an object with the same name, the result is the one that pods use. */
 static bool is_secret_in_use(const Agent *agent, const DataObject *object) {
         const ObjectKey key =
                 object_key_referred(&object->metadata, OBJECT_SECRET, object->metadata.name);

@@ -168,7 +168,7 @@ static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
 static void block_agent_signals(void) {
         sigset_t mask;
 
-        /* Before anything else, so that no child's exit is missed. */
+        /* This comes before anything else, so that no exit of a child is missed. */
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigaddset(&mask, SIGTERM);
@@ -178,8 +178,8 @@ static void block_agent_signals(void) {
         (void) signal(SIGPIPE, SIG_IGN);
 }
 
-/* A pod needs two descriptors, and the usual soft limit is 1024: it is raised to the hard limit.
- * Containers inherit it, like in other engines. */
+/* A pod needs two descriptors, and the usual soft limit is 1024, so it is raised to the hard limit.
+ * Containers inherit the limit, as in other engines. */
 static void raise_descriptor_limit(void) {
         struct rlimit limit;
 
@@ -202,7 +202,8 @@ int main(int argc, char **argv) {
         block_agent_signals();
         journal_attach_log(JOURNAL_SOCKET_PATH);
         raise_descriptor_limit();
-        /* It contains values of Secrets, and so do the programs that it starts. */
+        /* The memory of the agent, and of the programs that it starts, contains values of Secrets.
+         */
         privileges_hide_memory();
         r = parse_agent_arguments(argc, argv, &options);
         if (r >= 0)

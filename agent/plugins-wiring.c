@@ -78,7 +78,7 @@ typedef struct ActivePods {
         size_t n;
 } ActivePods;
 
-/* Excludes pods that have ended, unless they are still terminating, and rejected pods. */
+/* Excludes rejected pods, and pods that have ended unless they are still terminating. */
 static int add_active_pod(const Pod *pod, const PodStatus *status, void *userdata) {
         ActivePods *pods = userdata;
 

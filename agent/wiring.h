@@ -84,8 +84,8 @@ typedef struct Agent {
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: the node does not join an API server */
         ConfigWatch *config_watch;
-        LoneNode *lone;          /* NULL: the node has joined an API server, or it was not needed
-                                  * yet */
+        LoneNode *lone;          /* NULL: the node has joined an API server, or none was needed yet
+                                  */
         SelfSigned *self_signed; /* NULL: not needed yet */
         SystemLogs *system_logs; /* likewise */
         ApiSigner *signer;       /* likewise */
@@ -99,7 +99,7 @@ typedef struct Agent {
         StatusReport *report; /* NULL: none is configured */
         StatsProvider stats;
         uint64_t last_containers_started; /* when the counts were last read */
-        uint64_t last_reported_event;     /* its number; for the API server */
+        uint64_t last_reported_event;     /* its number, for the API server */
 
         uint64_t ready_since; /* realtime; 0: not yet */
 } Agent;
@@ -114,7 +114,7 @@ NodeStatusInputs agent_node_status_inputs(const Agent *agent);
 /* plugins-wiring.c: builds the manager of extended resources, before the pods; and the sockets of
  * plugins, after the records of pods have been read. 0 or -errno. */
 int agent_build_device_manager(Agent *agent);
-int agent_build_csi_manager(Agent *agent); /* likewise for volumes of CSI drivers */
+int agent_build_csi_manager(Agent *agent); /* Likewise for volumes of CSI drivers */
 int agent_start_plugins(Agent *agent, const char *kubelet_dir);
 
 /* The sources of fetched manifests, and the report; 'userdata' is the Agent. */

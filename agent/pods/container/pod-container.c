@@ -574,7 +574,7 @@ static void report_attempt_exited(PodContainer *c, unsigned attempt, const Conta
 
         with_message.message = message;
         /* A container whose pod has started to terminate in this turn of the loop is not restarted.
- */
+         */
         if (c->callbacks->must_stop(c->userdata))
                 container_machine_disable_restart(c->instance.machine);
         container_machine_on_exited(c->instance.machine, attempt, &with_message);

@@ -65,7 +65,7 @@ void container_machine_start_failed(ContainerMachine *c, bool by_runtime, const 
                 return;
         }
         /* There is no immediate retry, because it would fail again and the message would be lost.
- */
+         */
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next_delay(c->retry_delay_usec, c->back_off);
         container_machine_set_waiting(c, reason, message);

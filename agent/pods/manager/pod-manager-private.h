@@ -58,7 +58,7 @@ struct PodManager {
         OrphanedPods *orphans;
         bool has_swept_orphans;
         char **unread; /* UIDs of pods whose records could not be read; these pods are not orphans
- */
+                        */
         const ShutdownStage *stages; /* NULL: no node shutdown is in progress */
         size_t n_stages, stage;      /* 'stage' is the one that is being stopped */
         size_t n_steps, step; /* step of that stage: a pod is stopped before the pods after which it

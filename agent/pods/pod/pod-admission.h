@@ -20,7 +20,7 @@ typedef struct PodAdmission {
         bool awaits_devices;     /* its devices are absent, or no plugin provides them yet */
         bool has_preempted;      /* pods are being stopped for it: its requests already count */
         bool is_waiting;         /* for labels that may still arrive; the pod is checked again soon
- */
+                                  */
 } PodAdmission;
 
 /* Whether the node admits the pod; if not, sets the reason in 'admission', logs it and records an

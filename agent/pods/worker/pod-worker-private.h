@@ -80,7 +80,7 @@ struct PodWorker {
         PodVolumes volumes;
         TerminatedContainers terminated;
         bool has_unread_checkpoints; /* files of an earlier agent that are read again, not replaced
- */
+                                      */
         const PodStatus *status;     /* as of the end of the last step */
         char *last_error;            /* why the sandbox is not ready, for the status */
         bool is_only_awaited; /* the missing object is expected to arrive: this is not logged as an
