@@ -7,7 +7,8 @@
 
 int account_file_open(AccountFile *ret, const char *text) {
         size_t length = strlen(strna(text));
-        /* The strings of a line and, in /etc/group, a pointer for each member: "a,b" has two. */
+        /* The size of the strings of a line and, in /etc/group, of a pointer for each member; "a,b"
+         * has two. */
         AccountFile file = { .size = 6 * length + 256 };
 
         if (length > 0) {

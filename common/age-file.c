@@ -126,7 +126,8 @@ static int damaged_header(Error *reterr, const char *cause) {
         return error_setf(reterr, EBADMSG, "is not a file of age that can be read: %s", cause);
 }
 
-/* A line of unpadded base64, which must be the canonical encoding of exactly 'size' bytes. */
+/* Decodes a line of unpadded base64, which must be the canonical encoding of exactly 'size' bytes.
+ */
 static int decode_line(const char *line, size_t length, uint8_t *ret, size_t size) {
         char copy[LINE_COLUMNS + 1], again[LINE_COLUMNS * 2];
         cleanup_free char *data = NULL;
@@ -297,7 +298,7 @@ static int remove_armor(const char *data, size_t length, char **ret, size_t *ret
         return r == -ENOMEM ? r : r < 0 ? damaged_armor(reterr) : 1;
 }
 
-/* The file's bytes; if they were armored, they are in '*ret_copy', which the caller frees. */
+/* The bytes of the file; if it was armored, they are in '*ret_copy', which the caller frees. */
 static int open_armor(const void **data, size_t *length, char **ret_copy, Error *reterr) {
         int r;
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Files of age (age-encryption.org/v1) for X25519 recipients, binary or armored. Untrusted files
- * are only decrypted in a confined process; encrypting, and counting recipients, needs no key. */
+ * are decrypted only in a confined process; encrypting and counting recipients need no key. */
 
 #include "common/error.h"
 
@@ -44,9 +44,9 @@ bool age_is_file(const void *data, size_t length);
  * with a message, or -ENOMEM. */
 int age_count_recipients(const void *data, size_t length, Error *reterr);
 
-/* Decrypts into memory that the caller erases and frees, with an additional NUL. 0; -ENOKEY: not
- * encrypted to any of the identities; -EBADMSG: damaged, or not such a file; both with a
- * message. */
+/* Decrypts into memory that the caller erases and frees, and that ends with an additional NUL. 0;
+ * -ENOKEY: not encrypted to any of the identities; -EBADMSG: damaged, or not such a file; both with
+ * a message. */
 int age_decrypt(const void *data, size_t length, const AgeKey *identities, size_t n, char **ret,
                 size_t *ret_length, Error *reterr);
 

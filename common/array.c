@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The next of four steps between two powers of two: an array that grows by single items is moved
- * only at these steps, which costs a constant number of copies per item. */
+/* The next of four steps between two powers of two. An array that grows by single items is moved
+ * only at these steps, so that each item is copied a constant number of times on average. */
 static size_t round_up_capacity(size_t n) {
         size_t step = 1;
 

@@ -3,8 +3,8 @@
 
 /* Growable and sorted arrays: a pointer to the items, of any type, and their number. There is no
  * field for the capacity, because malloc_usable_size() returns it. Any array allocated by malloc()
- * can grow, and has at most a quarter more room than items. An empty array may be NULL. Arrays are
- * freed with free().
+ * can grow, and has room for at most a quarter more items than it contains. An empty array may be
+ * NULL. Arrays are freed with free().
  *
  * Each macro checks types and calls one function; its arguments must be variables or members
  * without side effects. */
@@ -12,7 +12,7 @@
 #include "common/macros.h"
 
 /* Makes room for 'more' items beyond the 'n' existing ones, and updates 'items'. False if memory is
- * exhausted or the size overflows; 'items' is unchanged then. */
+ * exhausted or the size overflows, in which case 'items' is unchanged. */
 #define ARRAY_RESERVE(items, n, more)                                         \
         ({                                                                    \
                 __typeof__(items) reserved_ =                                 \

@@ -2,13 +2,13 @@
 #pragma once
 
 /* Base64 of RFC 4648, with padding; line breaks are skipped. Compatible with the API server, unlike
- * GnuTLS, which accepts blanks, which the API server refuses, and refuses bits beyond the last
- * byte, which it ignores.
- */
+ * GnuTLS: the API server refuses blanks, which GnuTLS accepts, and ignores bits beyond the last
+ * byte, for which GnuTLS refuses the text. */
 
 #include "common/macros.h"
 
-/* Decodes into memory that the caller frees, with an additional NUL. 0, -EINVAL, -ENOMEM. */
+/* Decodes into memory that the caller frees, and that ends with an additional NUL. 0, -EINVAL,
+ * -ENOMEM. */
 int base64_decode(const char *text, char **ret_data, size_t *ret_length);
 
 /* The same; the padding may be missing completely. */

@@ -61,7 +61,7 @@ static int digit_value(char c) {
         return found ? (int) (found - digits) : -1;
 }
 
-/* Bits beyond the last byte must be zero, and fewer than one digit has. */
+/* Bits beyond the last byte must be zero, and there must be fewer of them than a digit has. */
 static int join_digits(const uint8_t *values, size_t n, uint8_t *ret, size_t size) {
         uint32_t bits = 0;
         unsigned n_bits = 0;

@@ -33,7 +33,8 @@
 typedef struct CheckedCall {
         unsigned number;
         unsigned argument;
-        bool is_mask;    /* none of the bits of values[0]; otherwise one of the values */
+        bool is_mask;    /* the argument must have none of the bits of values[0]; otherwise it must
+                          * be one of the values */
         bool is_pointer; /* the upper half is also checked; for an int the kernel ignores it */
         unsigned n_values;
         unsigned values[8];
@@ -55,7 +56,7 @@ static const unsigned allowed_calls[] = {
         SYS_brk, SYS_clock_gettime, SYS_gettimeofday, SYS_getrandom, SYS_exit, SYS_exit_group, SYS_rt_sigreturn,
         SYS_restart_syscall, SYS_getpid, SYS_ppoll, SYS_futex,
 #ifdef SYS_newfstatat
-        /* Opens nothing; glibc's fstat() on some architectures. */
+        /* This call opens nothing; it is glibc's fstat() on some architectures. */
         SYS_newfstatat,
 #endif
 #ifdef SYS_epoll_wait
@@ -97,7 +98,7 @@ static const CheckedCall checked_calls[] = {
 #ifdef SYS_mmap2
         { SYS_mmap2, 2, true, false, 1, { HAS_SANITIZER ? 0 : PROT_EXEC } },
 #endif
-        /* Without an address, which would name a socket that is not connected. */
+        /* Only without an address, which would name a socket that is not connected. */
         { SYS_sendto, 4, false, true, 1, { 0 } },
         { SYS_recvfrom, 4, false, true, 1, { 0 } },
 #ifdef SYS_send
@@ -142,8 +143,8 @@ static size_t argument_offset(unsigned argument, bool upper) {
 static void add_checked_call(FilterProgram *program, const CheckedCall *call) {
         unsigned n = call->n_values;
 
-        /* The call number is loaded. 3 instructions check the upper half, 1 + 2 n the lower one;
-         * the last one refuses. */
+        /* Expects the call number to be loaded. 3 instructions check the upper half, and 1 + 2 n
+         * the lower half; the last one refuses the call. */
         skip_unless_equal(program, call->number,
                           (unsigned char) ((call->is_pointer ? 3 : 0) + 1 + 2 * n + 1));
         if (call->is_pointer) {

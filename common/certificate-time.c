@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This file's time_t is the one of the distribution's libraries: see common/CMakeLists.txt. */
+/* The time_t of this file is that of the distribution's libraries; see common/CMakeLists.txt. */
 
 #include "common/certificate-time.h"
 
@@ -98,7 +98,7 @@ int certificate_read_times(gnutls_x509_crt_t certificate, CertificateTimes *ret)
         return 0;
 }
 
-/* -1 is the year 9999. GnuTLS's constant for it is 2106, or 1969 with a 32-bit time_t. */
+/* -1 is the year 9999. GnuTLS's own constant is in 2106, or in 1969 with a 32-bit time_t. */
 static time_t library_time(int64_t seconds) {
         bool fits = sizeof(time_t) > sizeof(int32_t) ? seconds < CERTIFICATE_NEVER_EXPIRES
                                                      : seconds <= INT32_MAX;

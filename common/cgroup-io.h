@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The disk I/O of a cgroup, and how long it has waited for a resource (PSI). */
+/* The disk I/O of a cgroup, and the time for which it has waited for resources (PSI). */
 
 #include "common/macros.h"
 
@@ -15,7 +15,7 @@ typedef struct PressureShare {
 
 typedef struct Pressure {
         bool is_known;            /* the kernel provides it for this cgroup */
-        PressureShare some, full; /* time during which some processes waited; and all of them */
+        PressureShare some, full; /* time during which some, or all, processes waited */
 } Pressure;
 
 enum {
@@ -46,7 +46,7 @@ const char *disk_name(const DiskUsage *disk, char buffer[DISK_NAME_SIZE]);
  * partition is returned unchanged. */
 DiskUsage disk_of_partition(const DiskUsage *partition);
 
-/* Parse the texts of the files: io.stat of version 2; with version 1, one for bytes and one for
+/* Parse the texts of the files: io.stat of version 2; with version 1, a file for bytes and one for
  * operations. Other lines are ignored; NULL is an empty text. Pure. */
 void pressure_parse(const char *text, Pressure *ret);
 void disk_usages_parse(const char *text, DiskUsages *ret);

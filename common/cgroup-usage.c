@@ -19,7 +19,7 @@ enum {
 
 /* The files that contain several of the numbers. */
 typedef struct CgroupTexts {
-        char *cpu;    /* version 2: cpu.stat; version 1: only the usage */
+        char *cpu;    /* text of cpu.stat of version 2; with version 1, only the usage */
         char *memory; /* memory.stat */
 } CgroupTexts;
 
@@ -103,8 +103,8 @@ static int read_memory_usage(const char *path, char **ret_text, uint64_t *ret,
         if (!is_v1 && streq(path, "/")) {
                 MachineMemory machine;
 
-                /* The kernel does not have these numbers for version 2's root: always the first
-                 * one, the other one without the memory controller. */
+                /* The kernel does not provide these numbers for the root of version 2: never the
+                 * first one, and the other one only with the memory controller. */
                 r = machine_memory_usage(&machine);
                 if (r < 0)
                         return r;
@@ -170,7 +170,7 @@ static uint64_t find_cgroup_number(const char *text, const char *key) {
         return parse_cgroup_number(text, key, &number) < 0 ? 0 : number;
 }
 
-/* 0 also for "max" and "-1". */
+/* Also 0 for "max" and "-1". */
 static uint64_t read_cgroup_number(const char *path, const char *controller, const char *file) {
         cleanup_free char *text = NULL;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Resource usage of a cgroup and of the machine, counted like in the kubelet. */
+/* Resource usage of a cgroup and of the machine, counted as in the kubelet. */
 
 #include "common/cgroup-io.h"
 
@@ -9,7 +9,7 @@ typedef struct CgroupUsage {
         uint64_t taken_at;          /* realtime, microseconds */
         uint64_t cpu_nsec;          /* since the cgroup was created, including those below it */
         uint64_t working_set_bytes; /* memory without inactive files */
-        bool lacks_memory;          /* unknown: the memory controller is missing */
+        bool lacks_memory;          /* memory is unknown because the memory controller is missing */
 } CgroupUsage;
 
 /* 'path' is absolute in every hierarchy, as in cgroup.h; "/" is the node. 0, -ENOENT if the cgroup
@@ -52,8 +52,8 @@ typedef struct CgroupStatistics {
 /* As cgroup_usage(). */
 int cgroup_statistics(const char *path, CgroupStatistics *ret);
 
-/* The rest, only for /metrics/cadvisor: limits, and how often they were hit. 0: as above, or no
- * such limit. */
+/* The rest is only for /metrics/cadvisor: limits, and the number of times that they were hit. 0: as
+ * above, or there is no such limit. */
 typedef struct CgroupDetails {
         uint64_t cpu_shares; /* from version 1; with version 2, cAdvisor's conversion of the
                               * weight */

@@ -110,13 +110,14 @@ static void enable_controllers(const char *directory) {
                                                    "+pids", "+io",     "+hugetlb" };
         cleanup_free char *file = path_join(directory, "cgroup.subtree_control");
 
-        /* One at a time, because a kernel without one of them would refuse all. */
+        /* Controllers are enabled one at a time, because a kernel without one of them would refuse
+         * all. */
         for (size_t i = 0; file && i < N_ELEMENTS(controllers); i++)
                 (void) write_value_at(AT_FDCWD, file, controllers[i]);
 }
 
-/* Other users may traverse it, regardless of the umask: users in a pod's user namespace resolve
- * their cgroup from the top. */
+/* Other users may traverse the directory, regardless of the umask, because users in a pod's user
+ * namespace resolve their cgroup from the top. */
 static int make_cgroup_directory(const char *directory, Error *reterr) {
         int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
 
@@ -176,7 +177,7 @@ int cgroup_create(const char *path, Error *reterr) {
 
 /* ---- the own cgroup ---- */
 
-/* The path in that controller's line; "": in version 2's line. NULL: none. */
+/* The path in the line of that controller; "": the line of version 2. NULL: none. */
 static char *find_membership(const char *text, const char *controller) {
         while (*text) {
                 size_t length = strcspn(text, "\n");
@@ -339,8 +340,8 @@ static int kill_one_group(int parent_fd, const char *name) {
                 return errno == ENOENT ? 0 : -errno;
         if (write_value_at(fd, "cgroup.kill", "1") >= 0) /* v2, kernel 5.14 */
                 return 0;
-        (void) write_value_at(fd, "freezer.state", "THAWED"); /* v1: frozen processes do not even
-                                                               * die */
+        (void) write_value_at(fd, "freezer.state", "THAWED"); /* on v1, frozen processes do not even
+                                                               * die when killed */
         procs_fd = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
         if (procs_fd < 0)
                 return errno == ENOENT ? 0 : -errno;
@@ -350,7 +351,7 @@ static int kill_one_group(int parent_fd, const char *name) {
         for (char *line = procs; *line;) {
                 long pid = strtol(line, &line, 10);
 
-                /* 0 is a process in another PID namespace, which has no PID here. */
+                /* 0 stands for a process in another PID namespace, which has no PID here. */
                 if (pid > 0)
                         (void) kill((pid_t) pid, SIGKILL);
                 while (*line == '\n')

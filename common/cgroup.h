@@ -28,9 +28,9 @@ bool cgroup_has_controller(const char *controller);
         "the cgroup controller '%s' is missing: the kernel lacks it, or its command line " \
         "disables it"
 
-/* Creates the cgroup and its parents: on v2 with those of the controllers cpu, cpuset, memory,
- * pids, io and hugetlb that are available; on v1 in the hierarchies of cpu, memory, pids and, if
- * they exist, cpuacct and hugetlb. Existing ones are not changed. 0 or -errno. */
+/* Creates the cgroup and its parents: on v2 with the available ones of the controllers cpu, cpuset,
+ * memory, pids, io and hugetlb; on v1 in the hierarchies of cpu, memory, pids and, if they exist,
+ * cpuacct and hugetlb. Existing ones are not changed. 0 or -errno. */
 int cgroup_create(const char *path, Error *reterr);
 
 /* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. On v1, a combined limit of
@@ -43,7 +43,7 @@ int cgroup_write(const char *path, const char *controller, const char *file, con
 char *cgroup_file(const char *path, const char *controller, const char *file);
 
 /* The cgroup of the calling process, which the caller frees. With version 1 it must be the same in
- * the hierarchies of memory and cpuacct: otherwise -EXDEV. Or another -errno. */
+ * the hierarchies of memory and cpuacct. 0; -EXDEV if it is not; or another -errno. */
 int cgroup_of_self(char **ret);
 
 /* The same from the text of /proc/PID/cgroup. Pure. */

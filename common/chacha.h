@@ -13,7 +13,7 @@ enum {
         CHACHA_TAG_SIZE = 16
 };
 
-/* 'context' is authenticated with the data, but is not part of the result. */
+/* 'context' is authenticated together with the data, but is not part of the result. */
 typedef struct ChachaBox {
         const uint8_t *key;
         const uint8_t *nonce; /* must be used only once with a key */

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 enum {
-        MESSAGES_MAX = 1024, /* messages that wait to be sent: the reply to a ping has no payload */
+        MESSAGES_MAX = 1024, /* messages that wait to be sent; the reply to a ping has no payload */
 };
 
 struct Channels {
@@ -18,8 +18,9 @@ struct Channels {
         channels_message_t message_callback;
         void *userdata;
         bool is_held;
-        bool is_closing; /* once the queue is empty: a close frame would overtake the queued data */
-        bool is_gone;    /* the peer is gone: no data follows */
+        bool is_closing; /* sent once the queue is empty, because a close frame would overtake the
+                          * queued data */
+        bool is_gone;    /* the peer is gone, and no data follows */
         bool has_write_failed; /* the peer is gone; its data is still read */
 };
 
@@ -60,7 +61,8 @@ static ssize_t on_websocket_send(wslay_event_context_ptr context, const uint8_t 
         return -1;
 }
 
-/* A client's messages are masked, because caches might mistake the connection for HTTP. */
+/* Messages of a client are masked, because caches might otherwise mistake the connection for HTTP.
+ */
 static int on_websocket_mask(wslay_event_context_ptr context, uint8_t *buffer, size_t length,
                              void *userdata) {
         return getrandom(buffer, length, 0) == (ssize_t) length ? 0 : -1;

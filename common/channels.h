@@ -14,7 +14,7 @@ enum {
         CHANNEL_ERROR = 2,
         CHANNEL_STATUS = 3,  /* a v1.Status as JSON, the last message of a session */
         CHANNEL_RESIZE = 4,  /* {"Width":80,"Height":24} */
-        CHANNEL_START = 254, /* without data: starts the command of a held session */
+        CHANNEL_START = 254, /* has no data; starts the command of a held session */
         CHANNEL_CLOSE = 255, /* its data is the number of the channel that has ended */
 
         CHANNELS_MESSAGE_MAX = 256 * 1024, /* largest accepted message */
@@ -56,8 +56,8 @@ void channels_close(Channels *channels);
 size_t channels_queued(const Channels *channels); /* in bytes of messages */
 bool channels_wants_write(const Channels *channels);
 
-/* False while the peer does not read replies, and once it has sent its close frame: nothing is read
- * then, and further data would be reported continuously. */
+/* Whether to wait for data: false while the peer does not read replies, and once it has sent its
+ * close frame. Nothing is read then, so further data would be reported continuously. */
 bool channels_wants_read(const Channels *channels);
 
 /* Whether the peer has sent its close frame: channels_read() reads nothing more. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Text files with a checksum: the last line is the SHA-256 of everything before it. For records
- * that one program writes and a later one reads, across power cuts. */
+ * that one program writes and a later one reads, possibly after a power cut. */
 
 #include "common/macros.h"
 

@@ -59,7 +59,7 @@ static void pass_child_output_lines(Child *child) {
                 buffer_drop(output, output->length);
 }
 
-/* Keeps the end, because the last line has the reason. */
+/* Keeps the end, because the last line contains the reason. */
 static void append_child_error(Child *child, const char *data, size_t length) {
         size_t excess;
 
@@ -123,7 +123,8 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *si, void *
         };
 
         child->reaped = true;
-        /* Its output is in the pipes. If a grandchild keeps them open, it is not waited for. */
+        /* The output of the child is in the pipes. A grandchild that keeps them open is not waited
+         * for. */
         (void) read_child_pipe(child, child->output_fd);
         (void) read_child_pipe(child, child->error_fd);
         result.output = strna(child->output.data);

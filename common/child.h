@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A helper process for which the loop does not wait: started with posix_spawn(), watched by its
- * pidfd, its output captured up to a limit, killed at its time limit. Only for programs with an
- * sd-event loop. */
+/* A helper process for which the loop does not wait: it is started with posix_spawn() and watched
+ * through its pidfd, its output is captured up to a limit, and it is killed at its time limit. Only
+ * for programs with an sd-event loop. */
 
 #include "common/error.h"
 
@@ -37,7 +37,8 @@ typedef struct ChildSpec {
  * is freed afterwards. */
 typedef void (*child_done_t)(const ChildResult *result, void *userdata);
 
-/* Starts it, with /dev/null as standard input and no other inherited descriptors. 0 or -errno. */
+/* Starts the process, with /dev/null as standard input and no other inherited descriptors. 0 or
+ * -errno. */
 int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void *userdata,
                 Child **ret, Error *reterr);
 
@@ -49,13 +50,13 @@ int child_spawn_detached(char *const *argv, int input_fd, int output_fd, pid_t *
 /* Kills the process if it is running, and frees the Child without a callback. NULL is allowed. */
 Child *child_free(Child *child);
 
-/* For the caller's own sd-event child source: its exit is noticed even if the process is traced.
- * The callback must free the source. 0 or -errno. */
+/* For the caller's own sd-event child source: the exit of the process is noticed even if the
+ * process is traced. The callback must free the source. 0 or -errno. */
 int child_source_rearm(sd_event_source *source);
 
 /* Whether it exited with 0. */
 bool child_succeeded(const ChildResult *result);
 
-/* Sets a message about how it ended: its own last line, or the exit status. No message on success.
- * Returns -errno. */
+/* Sets a message about the end of the process: its own last line, or the exit status. No message on
+ * success. Returns -errno. */
 int child_explain(const ChildResult *result, const char *what, Error *reterr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Cleanup attributes for variables, named as adjectives: how their contents are freed when they go
- * out of scope. */
+/* Cleanup attributes for variables, named as adjectives, which determine how the contents are freed
+ * when a variable goes out of scope. */
 
 #include "common/macros.h"
 

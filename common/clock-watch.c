@@ -13,7 +13,7 @@
 
 enum {
         STEP_SEC = 60,
-        /* Applies if two services set the clock in turns. */
+        /* Limits the reports if two services keep setting the clock to different times. */
         REPORTS_INTERVAL_SEC = 10,
         REPORTS_MAX = 3,
 };
@@ -35,7 +35,7 @@ static uint64_t read_clock_offset(void) {
         return now_realtime_usec() - now_boottime_usec();
 }
 
-/* Set to the end of time, because only the event that the clock was set matters. */
+/* The timer is set to the end of time, because only the setting of the clock matters. */
 static int arm_clock_timer(int fd) {
         static const struct itimerspec never = {
                 .it_value.tv_sec = (time_t) (sizeof(time_t) < 8 ? INT32_MAX : INT64_MAX)
@@ -46,8 +46,8 @@ static int arm_clock_timer(int fd) {
                        : 0;
 }
 
-/* The read gives ECANCELED if the clock was set; armed again, the timer reports the next time.
- */
+/* The read fails with ECANCELED if the clock was set; armed again, the timer reports the next
+ * setting. */
 static int on_clock_timer(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         ClockWatch *watch = userdata;
         uint64_t expirations, offset;

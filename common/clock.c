@@ -68,7 +68,7 @@ uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock,
         return stamp->steady;
 }
 
-/* 2026-01-01: no build of this source is older */
+/* 2026-01-01; no build of this source is older */
 #define BUILT_USEC (UINT64_C(1767225600) * USEC_PER_SEC)
 
 bool clock_is_set(uint64_t realtime_usec) {

@@ -31,9 +31,9 @@ typedef struct SteadyClock {
 SteadyClock steady_clock_start(void);
 uint64_t steady_now_usec(const SteadyClock *clock);
 
-/* Since when the machine has been awake, by the steady clock, as far as was queried; initially the
- * start of the process. For deadlines that may pass while the machine sleeps, when no process can
- * meet them. */
+/* The time, by the steady clock, since which the machine has been awake as far as queries have
+ * shown; initially the start of the process. For deadlines that may pass while the machine sleeps,
+ * when no process can meet them. */
 typedef struct AwakeSince {
         uint64_t usec;
         uint64_t slept; /* total time asleep until then, since the boot */
@@ -46,9 +46,10 @@ uint64_t awake_since_usec(AwakeSince *awake, const SteadyClock *clock);
  * as now. */
 uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
 
-/* The same for a persistent stamp during whose lifetime the machine's clock may be set, such as a
- * condition's: it is converted when it is first seen, and the result is kept as long as the stamp
- * stays the same. The age of a stamp from before the clock was set is unknown: it counts as now. */
+/* The same for a persistent stamp, such as that of a condition, during whose lifetime the machine's
+ * clock may be set. It is converted when it is first seen, and the result is kept as long as the
+ * stamp stays the same. The age of a stamp from before the clock was set is unknown, so it counts
+ * as now. */
 typedef struct SteadyStamp {
         uint64_t realtime; /* 0: none was seen */
         uint64_t steady;
@@ -60,9 +61,9 @@ uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint
  * without a clock battery starts in 1970, or at the time when it was switched off. */
 bool clock_is_set(uint64_t realtime_usec);
 
-/* Like gmtime_r and timegm, whose results depend on a time zone with leap seconds (TZ=right/UTC),
- * which must not affect written and exchanged times. A second 60 is the first one of the next
- * minute. */
+/* Like gmtime_r and timegm, except that a time zone with leap seconds (TZ=right/UTC) does not
+ * affect the results, because it must not affect times that are written or exchanged. Second 60 is
+ * the first second of the next minute. */
 void utc_from_seconds(uint64_t seconds, struct tm *ret);
 int64_t utc_to_seconds(const struct tm *tm);
 
@@ -76,8 +77,8 @@ char *format_rfc3339(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 /* "2026-01-02T03:04:05.123456000Z", the format of CRI logs. Returns the buffer. */
 char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec);
 
-/* "the clock of this machine says 2036-01-31", for messages about things with a validity period. It
- * contains only the date, so that the text changes at most once a day. Returns the buffer. */
+/* "the clock of this machine says 2036-01-31", for messages about objects with a validity period.
+ * It contains only the date, so that the text changes at most once a day. Returns the buffer. */
 enum {
         CLOCK_DESCRIPTION_SIZE = 80
 };

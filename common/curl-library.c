@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-/* The library with GnuTLS first, because GnuTLS is already loaded. */
+/* The library with GnuTLS comes first, because GnuTLS is already loaded. */
 static const char *const names[] = { "libcurl-gnutls.so.4", "libcurl.so.4" };
 
 #define SYMBOL(name) \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Loads libcurl when it is first used, because it would cost every idle agent more memory than the
- * agent itself. In a program that is linked with it, it is already loaded. One table of symbols;
- * only documented functions of the library are called through it. */
+/* Loads libcurl when it is first used, because it takes more memory than an idle agent itself. In a
+ * program that is linked with libcurl, it is already loaded. There is one table of symbols, through
+ * which only documented functions of the library are called. */
 
 #include "common/error.h"
 
@@ -33,5 +33,5 @@ typedef struct CurlLibrary {
         __typeof__(curl_slist_free_all) *slist_free_all;
 } CurlLibrary;
 
-/* Loads it, once. NULL if it is missing or does not support HTTP/2; with the reason. */
+/* Loads the library once. NULL, with the reason, if it is missing or does not support HTTP/2. */
 const CurlLibrary *curl_library(Error *reterr);

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 enum {
-        DRAIN_ROUNDS_MAX = 64, /* in one turn; other sources of the loop run in between */
+        DRAIN_ROUNDS_MAX = 64, /* limit in one turn, so that other sources of the loop also run */
 };
 
-/* libcurl closes some sockets before it reports that it is done with them. The loop watches a
- * duplicate of the descriptor, so that it can always be removed. */
+/* libcurl closes some sockets before it reports that it is done with them. Therefore the loop
+ * watches a duplicate of the descriptor, which can always be removed. */
 typedef struct CurlSocket CurlSocket;
 struct CurlSocket {
         CurlSocket *next;
@@ -177,7 +177,7 @@ static int curl_socket_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
         return 0;
 }
 
-/* The number may belong to a different socket by now. */
+/* The number of the descriptor may meanwhile belong to a different socket. */
 static bool is_same_socket(const CurlSocket *watched) {
         struct stat ours, theirs;
 

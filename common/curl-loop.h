@@ -2,8 +2,8 @@
 #pragma once
 
 /* libcurl's multi interface on an sd-event loop: its sockets and its timer are event sources.
- * libcurl must not be called from its own callbacks, which curl_loop_is_busy() reports; 'on_settle'
- * is called as soon as it has returned. */
+ * libcurl must not be called from its own callbacks; curl_loop_is_busy() reports whether one is
+ * running, and 'on_settle' is called as soon as libcurl has returned. */
 
 #include "common/curl-library.h"
 
@@ -45,8 +45,8 @@ int curl_loop_add(CurlLoop *loop, CURL *easy);
 void curl_loop_remove(CurlLoop *loop, CURL *easy);
 
 /* To be called from the write callback of an HTTP/2 transfer, and after one was removed before its
- * end: libcurl may have buffered more data, which it then delivers in the same turn of the loop or
- * in the next ones. */
+ * end: libcurl may have buffered more data, which it then delivers in this turn of the loop or in
+ * the next ones. */
 void curl_loop_drain(CurlLoop *loop);
 
 /* Whether a callback of libcurl or 'on_done' is running. */

@@ -98,8 +98,8 @@ static const char *explain_curl_result(CurlTransfer *transfer) {
         return transfer->error;
 }
 
-/* The result of the verification is a bit mask from GnuTLS, whose failures have the second bit, or
- * an OpenSSL number; NULL: the time is not the cause, or not the only one. */
+/* The result of the verification is a bit mask from GnuTLS, in which failures have the second bit
+ * set, or an OpenSSL number. NULL: the time is not the cause, or not the only one. */
 static const char *describe_certificate_time(long result) {
         enum {
                 GNUTLS_INVALID = 1 << 1,
@@ -180,7 +180,7 @@ void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls) {
         curl->easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
         if (tls->authority_fd >= 0 || tls->is_unverified)
                 curl->easy_setopt(easy, CURLOPT_CAPATH, NULL);
-        /* Otherwise each connection of a probe would read all of the system's CA certificates. */
+        /* Without this, each connection of a probe would read all CA certificates of the system. */
         if (tls->is_unverified)
                 curl->easy_setopt(easy, CURLOPT_CAINFO, NULL);
         set_curl_file(easy, CURLOPT_CAINFO, tls->authority_fd);
@@ -224,7 +224,7 @@ static void set_curl_numbers(CURL *easy, const CurlTransferSpec *spec) {
         const CurlLibrary *curl = curl_library(NULL);
 
         curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-        /* A thread resolves names; nothing waits for its end. */
+        /* A thread resolves names, and nothing waits for its end. */
         curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
         curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
         curl->easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);

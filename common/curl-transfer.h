@@ -2,7 +2,7 @@
 #pragma once
 
 /* One HTTP request on an easy handle of libcurl: the options that all requests share, the limit of
- * the header, and the reason of a failed transfer. Redirects are not followed; proxies in the
+ * the header, and the reason for a failed transfer. Redirects are not followed; proxies in the
  * environment are ignored. The owner of a request sets all other options on the handle. */
 
 #include "common/curl-library.h"
@@ -16,11 +16,12 @@ typedef struct CurlTls {
 typedef struct CurlTransferSpec {
         const char *url;
         const char *protocols;   /* "http,https" */
-        const char *unix_socket; /* where to connect, regardless of the host in the URL; or NULL */
+        const char *unix_socket; /* the address to connect to, regardless of the host in the URL; or
+                                  * NULL */
         const char *method;      /* NULL: GET, or POST if there is a body */
         const char *user_agent;  /* or NULL */
         const char *proxy;       /* NULL: none */
-        const char *no_proxy;    /* hosts for which it is not used; NULL: none */
+        const char *no_proxy;    /* hosts for which the proxy is not used; NULL: none */
         const char *body;        /* copied; NULL: none */
         size_t body_length;
         CurlTls tls;
@@ -65,7 +66,7 @@ void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls);
 /* The HTTP status; 0: there is no response yet. */
 long curl_transfer_status(const CurlTransfer *transfer);
 
-/* The reason of the failure, without details that differ between two equal failures. Valid as long
+/* The reason for the failure, without details that differ between two equal failures. Valid as long
  * as the transfer. */
 const char *curl_transfer_explain(CurlTransfer *transfer, CURLcode code);
 

@@ -30,8 +30,8 @@ void dump_line(FILE *out, unsigned depth, const char *format, ...) {
         va_start(ap, format);
         (void) vsnprintf(line, sizeof(line), format, ap);
         va_end(ap);
-        /* Programs in containers and servers choose some of the words: a line must stay a single
-         * line. */
+        /* Programs in containers and servers choose some of the words, and a line must stay a
+         * single line. */
         utf8_sanitize(line);
         (void) fprintf(out, "%*s%s\n", (int) depth * DEPTH_COLUMNS, "", line);
 }

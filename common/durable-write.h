@@ -2,7 +2,7 @@
 #pragma once
 
 /* Writes small files that must survive a power cut, in a child process, so that the loop does not
- * wait for the disk: each file is written under a temporary name, synced and renamed; finally the
+ * wait for the disk. Each file is written under a temporary name, synced and renamed; finally the
  * directory is synced. Writers of a directory take turns (flock(2) on the directory), so that a
  * child of a killed agent does not overwrite data of the next agent. */
 

@@ -12,7 +12,7 @@ enum {
         SPKI_SIZE = 44,
         MINISIGN_KEY_SIZE = 42,
         MINISIGN_SIGNATURE_SIZE = 74,
-        MINISIGN_HEAD_SIZE = 10, /* the algorithm, and the key's number */
+        MINISIGN_HEAD_SIZE = 10, /* the algorithm and the number of the key */
         LINE_LENGTH_MAX = 256
 };
 
@@ -44,7 +44,7 @@ int ed25519_key_parse(const char *text, uint8_t ret[ED25519_KEY_SIZE]) {
         return 0;
 }
 
-/* One line; 1: it is a signature. */
+/* Parses one line. 1: it is a signature. */
 static size_t parse_signature_line(const char *line, size_t n,
                                    uint8_t ret[ED25519_SIGNATURE_SIZE]) {
         cleanup_free char *text = strndup(line, n), *data = NULL;

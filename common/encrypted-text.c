@@ -17,7 +17,7 @@ enum {
         BASE64_DIGITS = 4
 };
 
-/* Each text has its own key, so the nonce need not differ. */
+/* Each text has its own key, so the nonces need not be different. */
 static const uint8_t nonce[CHACHA_NONCE_SIZE];
 
 bool is_encrypted_text(const char *text) {

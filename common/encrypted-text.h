@@ -2,8 +2,8 @@
 #pragma once
 
 /* A text encrypted with a symmetric key, as one line of text: a prefix and, in base64, a salt, from
- * which the key for this text is derived, and the output of ChaCha20-Poly1305. It is bound to a
- * name, so that it cannot be passed off as another text. */
+ * which the key for this text is derived, and the output of ChaCha20-Poly1305. The text is bound to
+ * a name, so that it cannot be used in place of another one. */
 
 #include "common/chacha.h"
 

@@ -4,7 +4,7 @@
 /* An Error is the message for the user that accompanies a negative errno.
  *
  * The caller owns it, on its stack, and may pass NULL if it does not need the message. The
- * innermost function states the problem; each layer above adds the place, once. Helpers in common/
+ * innermost function states the problem; each layer above adds the place once. Helpers in common/
  * that return only an errno get their message from strerror() at the first error_prefixf(). */
 
 #include "common/macros.h"

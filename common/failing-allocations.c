@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For programs and tests. LeakSanitizer recognizes allocations of the dynamic linker by their
- * caller. So that it sees this caller, the functions must tail-call the sanitizer's, as they do
- * with optimization; otherwise it reads all debug information at each exit. */
+/* Allocations that fail on demand, for programs and tests. LeakSanitizer recognizes allocations of
+ * the dynamic linker by their caller, and otherwise reads all debug information at each exit. So
+ * that it sees this caller, the functions must tail-call those of the sanitizer, as they do with
+ * optimization. */
 
 #include "common/failpoint.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If the program defines functions with these names, its libraries, including libc, call them, too.
+/* If the program defines functions with these names, its libraries, including libc, also call them.
  * They may be called before a sanitizer is ready, so they are not instrumented. */
 #ifdef __SANITIZE_ADDRESS__
 #define REAL(name) __interceptor_##name

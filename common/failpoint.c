@@ -18,7 +18,8 @@ enum {
         LINES_MAX = 64,
 };
 
-/* Shared by all processes with the variable, including those that may no longer open files. */
+/* The memory is shared by all processes with the variable, including those that may no longer open
+ * files. */
 typedef struct FailpointFile {
         char text[TEXT_SIZE];
         uint32_t hits[LINES_MAX];

@@ -29,8 +29,8 @@
 /* 0, or -errno with which the operation must fail. */
 int failpoint_pass(const char *name);
 
-/* Without a file, for tests of functions: makes the n-th allocation from now on fail, counted from
- * 1 over all threads of this process, and no other one. 0: none. */
+/* Without a file, for tests of functions: makes the n-th allocation from now on fail, and no other
+ * one, counted from 1 over all threads of this process. 0: none. */
 void failpoint_fail_allocation(unsigned n);
 
 /* Whether that allocation was reached. */
@@ -45,7 +45,8 @@ bool failpoint_release_allocations(void);
 /* Whether anything can fail at all. */
 bool failpoint_is_armed(void);
 
-/* An allocation should fail: returns whether it must not fail now, which is reported later. */
+/* Called for an allocation that should fail: returns whether it must not fail now, in which case
+ * this is reported later. */
 bool failpoint_hold_failure(void);
 
 #define FAILPOINT(name)                                                                           \

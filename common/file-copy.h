@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The properties that make a file a copy of an image's file: content, owner, mode, times and
- * extended attributes, set by descriptor. */
+/* Copies the properties of a file of an image, by descriptor: content, owner, mode, times and
+ * extended attributes. */
 
 #include "common/error.h"
 
@@ -17,8 +17,8 @@ typedef struct FileMetadata {
 
 FileMetadata file_metadata_of(const struct stat *st);
 
-/* For an open regular file or directory: sets the owner, then the mode, which changing the owner
- * would reset. 0 or -errno. */
+/* For an open regular file or directory: sets the owner, then the mode, because changing the owner
+ * resets the mode. 0 or -errno. */
 int file_metadata_apply(int fd, const FileMetadata *metadata);
 
 /* Sets only the times; to be called after all other changes of the file. */
@@ -32,7 +32,7 @@ int file_metadata_apply_at(int dir_fd, const char *name, const FileMetadata *met
 bool xattr_is_allowed(const char *name);
 
 /* Sets one permitted attribute. On a file system without extended attributes, all except file
- * capabilities are silently dropped, like in container engines. 0 or -errno. */
+ * capabilities are silently dropped, as in container engines. 0 or -errno. */
 int xattr_apply(int fd, const char *name, const void *value, size_t size);
 
 /* Copies the permitted attributes. 0 or -errno. */

@@ -37,7 +37,7 @@ static int on_file_watch_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* A new file is still to be written; a new link or directory is already complete. */
+/* A new file has yet to be written; a new link or directory is already complete. */
 static bool is_complete_file_event(const WatchedDirectory *directory,
                                    const struct inotify_event *event) {
         cleanup_free char *path = NULL;

@@ -78,8 +78,8 @@ DIR *opendir_no_symlinks(const char *path) {
         return dir;
 }
 
-/* Sets the mode regardless of the umask: a later chmod() could change a file that was put in its
- * place. */
+/* Sets the mode regardless of the umask, because a later chmod() could change a file that was put
+ * in its place. */
 static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
         mode_t mask = umask(0);
         int r = mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
@@ -98,7 +98,7 @@ static int create_exactly(int dir_fd, const char *name, mode_t mode) {
         return r;
 }
 
-/* One component. 'name' is neither "." nor "..". */
+/* Handles one component. 'name' is neither "." nor "..". */
 static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
         cleanup_close int made = -EBADF;
         int fd, why;
@@ -327,7 +327,7 @@ int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t 
         temporary = text_format("%s.tmp", name);
         if (!temporary)
                 return -ENOMEM;
-        /* Each file has one writer: an existing temporary file was left by a dead process. */
+        /* Each file has one writer, so a dead process has left an existing temporary file. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return -errno;
@@ -355,7 +355,7 @@ int write_value_at(int dir_fd, const char *path, const char *value) {
         return (size_t) n == length ? 0 : -EIO;
 }
 
-/* State of a removal, and how often a deep directory was moved to the top. */
+/* The state of a removal, and the number of deep directories that were moved to the top. */
 typedef struct TreeRemoval {
         int top_fd;
         unsigned n_moved;
@@ -363,7 +363,7 @@ typedef struct TreeRemoval {
 
 static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth);
 
-/* Deeper trees are malicious; a level costs two descriptors. */
+/* Deeper trees are malicious; each level costs two descriptors. */
 enum {
         REMOVE_DEPTH_MAX = 128
 };

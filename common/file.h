@@ -38,8 +38,8 @@ int open_parent_no_symlinks(const char *path, const char **ret_name);
 DIR *opendir_no_symlinks(const char *path);
 
 /* Creates the missing parent directories of 'path' below 'dir_fd', and 'path' itself (a directory
- * or an empty file); follows no links. New ones get exactly 'mode', parents also search permission.
- * Opens it with O_PATH. Returns a descriptor or -errno. */
+ * or an empty file); follows no links. New ones get exactly 'mode', and parents also search
+ * permission. Opens it with O_PATH. Returns a descriptor or -errno. */
 int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode);
 
 /* Creates a directory and its parents like make_path_at(), by its absolute path. 0 or -errno:
@@ -54,9 +54,9 @@ int mkdir_parents_at(int dir_fd, const char *path, mode_t mode);
  * -errno. */
 int open_directory_at(int dir_fd, const char *path, mode_t mode);
 
-/* Reads a whole regular file of at most 'max_bytes' into memory that the caller frees, with an
- * additional NUL. The open does not block; -EINVAL (or -EISDIR) if it is not a regular file, -EFBIG
- * if it is longer. */
+/* Reads a whole regular file of at most 'max_bytes' into memory that the caller frees, and that
+ * ends with an additional NUL. The open does not block; -EINVAL (or -EISDIR) if it is not a regular
+ * file, -EFBIG if it is longer. */
 int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data,
                  size_t *ret_length);
 
@@ -100,17 +100,17 @@ int read_directory_entry(DIR *dir, const struct dirent **ret);
 int unlink_if_present_at(int dir_fd, const char *path);
 
 /* Removes 'path' (absolute, or below 'dir_fd') with its contents. Follows no links in any
- * component, and never leaves the file system of its directory: a mount inside fails with -EXDEV. A
- * missing path counts as removed. 0 or the first -errno, after removing as much as possible; -ELOOP
- * if a parent is a link. */
+ * component, and never leaves the file system of the directory: a mount inside it results in
+ * -EXDEV. A missing path counts as removed. 0 or the first -errno, after removing as much as
+ * possible; -ELOOP if a parent is a link. */
 int remove_tree_at(int dir_fd, const char *path);
 
 /* The same for the content of the directory 'path', which itself stays; a link in any component is
  * -ELOOP. */
 int remove_contents_at(int dir_fd, const char *path);
 
-/* Closes an open_memstream() stream and returns its text, which is '*text' from then on; or NULL,
- * with nothing allocated, if memory was exhausted. */
+/* Closes an open_memstream() stream and returns its text, which is then '*text'; or NULL, with
+ * nothing allocated, if memory was exhausted. */
 char *memstream_finish(FILE *stream, char **text);
 
 /* "<a>/<b>", which the caller frees; NULL: out of memory. */

@@ -17,8 +17,8 @@ typedef int (*forked_task_run_t)(int fd, const void *work);
  * freed afterwards. */
 typedef void (*forked_task_done_t)(int r, void *userdata);
 
-/* 'work' and 'fd' (or -EBADF) need not outlive the call. SIGCHLD must be blocked. 0; or -errno, and
- * then nothing is running. */
+/* 'work' and 'fd' (or -EBADF) need not outlive the call. SIGCHLD must be blocked. 0; or -errno, in
+ * which case nothing is running. */
 int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void *work,
                       forked_task_done_t done, void *userdata, ForkedTask **ret);
 
@@ -29,9 +29,9 @@ int forked_task_start_piped(sd_event *event, forked_task_run_t run, const void *
 
 void forked_task_signal(const ForkedTask *forked, int number);
 
-/* Waits for the child and frees it without a callback, at the end of a program. Returns the result
- * that 'done' would get. */
+/* At the end of a program: waits for the child and frees the ForkedTask without a callback. Returns
+ * the result that 'done' would get. */
 int forked_task_wait(ForkedTask *forked);
 
-/* Frees it without a callback: the child continues. NULL is allowed. */
+/* Frees the ForkedTask without a callback; the child continues. NULL is allowed. */
 ForkedTask *forked_task_free(ForkedTask *forked);

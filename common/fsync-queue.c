@@ -43,8 +43,8 @@ static int fsync_path_at(int dir_fd, const char *name, int flags) {
         return r;
 }
 
-/* Synced under its second name, so that a file that a rename puts there in the meantime is not
- * confused with it. */
+/* The file is synced under its second name, so that a file that a rename puts in its place in the
+ * meantime is not confused with it. */
 static int keep_synced_at(int dir_fd, const char *name) {
         char synced[NAME_MAX + 1], linked[NAME_MAX + 1];
         int r;

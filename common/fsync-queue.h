@@ -24,13 +24,13 @@ void fsync_queue_keep_synced(FsyncQueue *sync, const char *name);
 FsyncQueue *fsync_queue_free(FsyncQueue *sync);
 DEFINE_CLEANUP(FsyncQueue *, fsync_queue_free)
 
-/* Removes a directory with its contents, after the child that may be creating links in it. An error
- * is logged. Another process that removes such a directory must expect a new name in it
+/* Removes a directory with its contents, after the end of a child that may be creating links in it.
+ * An error is logged. Another process that removes such a directory must expect a new name in it
  * (-ENOTEMPTY). */
 void fsync_queue_remove(FsyncQueue *sync, const char *directory);
 
-/* Marks a directory that was written to. Does nothing if it no longer exists then. A failed sync is
- * logged, once until it succeeds. NULL is allowed. */
+/* Marks a directory that was written to. Does nothing if it no longer exists when it is to be
+ * synced. A failed sync is logged once until it succeeds. NULL is allowed. */
 void fsync_queue_add(FsyncQueue *sync, const char *directory);
 
 /* The result of the last child: 0 or -errno. */

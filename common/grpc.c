@@ -191,7 +191,7 @@ static bool has_message(const GrpcCall *call) {
                call->input.length == HEADER_SIZE + (size_t) message_length(call->input.data);
 }
 
-/* Called in a client's state. The handler may cancel the call. */
+/* Called only for a client's call. The handler may cancel the call. */
 static void deliver_message(GrpcCall *call) {
         const GrpcCallHandlers handlers = call->handlers;
         Buffer message = call->input;
@@ -213,8 +213,7 @@ static int check_message_header(GrpcCall *call) {
         return call->is_compressed || call->is_too_large ? -EFBIG : 0;
 }
 
-/* How many bytes belong to the current message; they are appended to it. -errno.
- */
+/* Appends the bytes that belong to the current message to it. Returns their number, or -errno. */
 static ssize_t extend_message(GrpcCall *call, const uint8_t *data, size_t length) {
         size_t wanted = HEADER_SIZE, n;
         int r;
@@ -448,7 +447,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if (call->is_too_large && !connection->is_server)
                 call_reset(call, NGHTTP2_CANCEL);
         if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-                /* It is refused before it has arrived completely. */
+                /* The message is refused before it has arrived completely. */
                 if (connection->is_server && (call->is_too_large || call->is_compressed))
                         dispatch_request(connection, call);
                 return 0;
@@ -753,7 +752,7 @@ short grpc_connection_events(const GrpcConnection *connection) {
 
         if (connection->is_over)
                 return 0;
-        /* If a peer does not read its answers, nothing is read from it. */
+        /* Nothing is read from a peer that does not read its answers. */
         if (nghttp2_session_want_read(connection->session) &&
             connection->output.length < OUTPUT_MAX)
                 events |= POLLIN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* gRPC over HTTP/2 with prior knowledge on a stream socket, by libnghttp2: both ends, without
+/* Both ends of gRPC over HTTP/2 with prior knowledge on a stream socket, with libnghttp2, without
  * threads and without waiting. The owner polls the descriptor for the events that are wanted and
  * calls grpc_connection_process(). The peer is not trusted: messages, headers, streams and the send
  * queue are limited.
@@ -35,7 +35,7 @@ const char *grpc_code_name(GrpcCode code);
 #define GRPC_MESSAGE_MAX ((size_t) 4 * 1024 * 1024)
 
 enum {
-        GRPC_STREAMS_MAX = 128,     /* of a peer, at the same time */
+        GRPC_STREAMS_MAX = 128,     /* limit for a peer at the same time */
         GRPC_ERROR_TEXT_MAX = 4096, /* bytes of a status message; longer ones are truncated */
 };
 
@@ -55,7 +55,8 @@ typedef struct GrpcServerHandlers {
         void *userdata;
 } GrpcServerHandlers;
 
-/* Takes the descriptor of a connected, non-blocking socket, also on failure. 0 or -ENOMEM. */
+/* Takes ownership of the descriptor of a connected, non-blocking socket, even on failure. 0 or
+ * -ENOMEM. */
 int grpc_server_new(int fd, const GrpcServerHandlers *handlers, GrpcConnection **ret);
 int grpc_client_new(int fd, GrpcConnection **ret);
 

@@ -31,7 +31,7 @@ Sha256 *sha256_new(void) {
 void sha256_update(Sha256 *hash, const void *data, size_t length) {
         int r = gnutls_hash(hash->handle, data, length);
 
-        /* The library documents no failure for an initialised hash. */
+        /* The library does not document any failure for an initialised hash. */
         assert(r >= 0);
         (void) r;
 }

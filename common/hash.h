@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* SHA-256 with GnuTLS, in lower-case hex like in OCI digests and container IDs; and SHA-1, which is
+/* SHA-256 with GnuTLS, in lower-case hex as in OCI digests and container IDs; and SHA-1, which is
  * insecure, but used by protocols. */
 
 #include "common/macros.h"

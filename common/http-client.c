@@ -34,7 +34,8 @@ struct HttpClientRequest {
         CURL *easy;
         CurlTransfer transfer;
         SocketProxy *proxy; /* between libcurl and a server with HTTP/2 or TLS */
-        unsigned n_opened;  /* number of addresses of the server's name, and of unusable ones */
+        unsigned n_opened;  /* number of addresses of the server's name, and number of unusable ones
+                             */
         unsigned n_failed;
         int refusal; /* error of the last unusable one, as -errno */
         Buffer body;
@@ -198,9 +199,10 @@ HttpClientRequest *http_client_cancel(HttpClientRequest *request) {
         return request ? http_client_request_free(request) : NULL;
 }
 
-/* libcurl does not return while the server sends data, even if that is only empty HTTP/2 frames, or
- * a handshake in single bytes. Therefore it reads through a proxy. The proxy listens, because
- * libcurl 7.88 connects the socket even if CURLOPT_SOCKOPTFUNCTION returns that it is connected. */
+/* libcurl does not return while the server sends data, even if that consists only of empty HTTP/2
+ * frames, or of a handshake in single bytes. Therefore it reads through a proxy. The proxy listens,
+ * because libcurl 7.88 connects the socket even if CURLOPT_SOCKOPTFUNCTION returns that it is
+ * connected. */
 static curl_socket_t open_proxied_socket(void *userdata, curlsocktype purpose,
                                          struct curl_sockaddr *address) {
         HttpClientRequest *request = userdata;

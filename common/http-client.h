@@ -18,8 +18,8 @@ typedef struct HttpClientSpec {
         const char *const *headers; /* "Name: value", or "Name;" for an empty value; may be NULL */
         const char *body;           /* makes it a POST, unless NULL */
         size_t body_length;
-        size_t response_max; /* in bytes; a longer body is truncated, and its rest is not waited
-                              * for */
+        size_t response_max; /* in bytes; a longer body is truncated, without waiting for the rest
+                              */
         bool is_connection;  /* only connect; the response is empty */
         bool is_http2;       /* HTTP/2 without negotiation */
 } HttpClientSpec;
@@ -45,11 +45,11 @@ int http_client_new(sd_event *event, HttpClient **ret, Error *reterr);
 HttpClient *http_client_free(HttpClient *http);
 DEFINE_CLEANUP(HttpClient *, http_client_free)
 
-/* Starts it; the arguments need not outlive the call. 0 or -errno. */
+/* Starts a request; the arguments need not outlive the call. 0 or -errno. */
 int http_client_start(HttpClient *http, const HttpClientSpec *spec, http_client_done_t done,
                       void *userdata, HttpClientRequest **ret, Error *reterr);
 
-/* Cancels it without a callback. NULL is allowed. */
+/* Cancels a request without a callback. NULL is allowed. */
 HttpClientRequest *http_client_cancel(HttpClientRequest *request);
 
 /* True if both URLs have the same host. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which images in the store a pod may use without contacting their registry, by
- * imagePullCredentialsVerificationPolicy. The store records for each image the repositories from
- * which it was pulled, and with whose credentials:
+/* Determines which images in the store a pod may use without contacting their registry, according
+ * to imagePullCredentialsVerificationPolicy. For each image, the store records the repositories
+ * from which it was pulled, and with whose credentials:
  *
  *     "access": {"<registry>/<repository>": {"secrets": ["<hash of a pull Secret>", …]}, …}
  *
@@ -20,8 +20,8 @@
 #define IMAGE_NAME_OF_INDEX "index:"
 
 /* A signed index makes images available only to the pods of its fleet. They are recorded under this
- * name, which no repository has, and with it as the hash, which no Secret has. The caller frees it;
- * NULL: out of memory. */
+ * name, which no repository can have, and with the name as the hash, which no Secret can have. The
+ * caller frees it; NULL: out of memory. */
 char *image_access_source_name(const char *fleet);
 
 /* The policy: images that do not need such a record. */
@@ -39,6 +39,6 @@ bool image_access_is_allowlisted(const ImageAccessRules *rules, const char *repo
  * NULL: none. */
 const json_t *image_access_find(const json_t *access, const char *repository);
 
-/* Whether one of the Secrets, by hash, was accepted, or none was needed. 'entry' belongs to a
- * repository; NULL: it has no image. */
+/* Whether the registry accepted one of the Secrets, given by their hashes, or needed none. 'entry'
+ * belongs to a repository; NULL: it has no image. */
 bool image_access_is_recorded(const json_t *entry, const json_t *hashes);

@@ -15,7 +15,7 @@ enum {
 #define LIBRARY        "library/"
 #define DIGEST_PREFIX  "sha256:"
 
-/* A text's parts, all within one copy. */
+/* The parts of a text, all within one copy. */
 typedef struct ReferenceParts {
         char *domain; /* NULL: the default */
         char *path;

@@ -12,7 +12,7 @@
 
 enum {
         GROUPS_MAX = 4096,
-        LOOKUPS_MAX = 100000, /* a few hops through 256 layers take 10,000 */
+        LOOKUPS_MAX = 100000, /* a few links through 256 layers take 10,000 */
 };
 
 /* 0, -EINVAL if it is not a number, -ERANGE if it is out of range for an ID. */
@@ -186,7 +186,7 @@ int image_user_find_in_layers(const char *user, const LayerView *view, ImageUser
         return r < 0 ? r : image_user_find(user, passwd, group, ret, reterr);
 }
 
-/* All layers must be present: without one of them the user could be another one. */
+/* All layers must be present, because without one of them the result could be another user. */
 int image_user_find_in_directories(const char *user, char *const *layers, ImageUser *ret,
                                    Error *reterr) {
         cleanup_with(layer_directories_done) LayerDirectories directories = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Resolves the user of a container with the /etc/passwd and /etc/group of its image, like
- * containerd. Both files are untrusted. */
+/* Resolves the user of a container with the /etc/passwd and /etc/group of its image, as containerd
+ * does. Both files are untrusted. */
 
 #include "common/error.h"
 #include "common/layer-view.h"
@@ -27,8 +27,8 @@ int image_user_find(const char *user, const char *passwd, const char *group, Ima
                     Error *reterr);
 
 /* The same with the files of an image. Links are resolved within the image. Also -EINVAL with a
- * message if a file cannot be read: it is not a regular file, there is a loop of links, or it is
- * larger than a MiB. */
+ * message if a file cannot be read because it is not a regular file, there is a loop of links, or
+ * it is larger than a MiB. */
 int image_user_find_in_layers(const char *user, const LayerView *view, ImageUser *ret,
                               Error *reterr);
 

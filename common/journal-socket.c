@@ -34,8 +34,8 @@ int journal_socket_send(JournalSocket *journal, const struct iovec *parts, size_
                 r = journal->fd < 0 ? connect_journal_socket(journal) : 0;
                 if (r < 0)
                         return r;
-                /* Not sendmsg(2), which could address another receiver: the shim's copier may not
-                 * call it. */
+                /* writev(2) is used because the shim's copier may not call sendmsg(2), which could
+                 * address another receiver. */
                 if (writev(journal->fd, parts, (int) n_parts) >= 0)
                         return 0;
                 r = -errno;

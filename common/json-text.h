@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* A reference owned by the scope: cleanup_json json_t *value = NULL; */
+/* A reference that the scope owns: cleanup_json json_t *value = NULL; */
 #define cleanup_json cleanup_with(json_decrefp)
 
 /* A nested member: json_at(pod, "status", "phase"). Borrowed; NULL if one is missing. */
@@ -20,7 +20,7 @@ json_t *json_walk(const json_t *object, const char *const *keys);
 /* The string at that place; NULL if it is missing or not a string. */
 #define json_text(object, ...) json_string_value(json_at(object, __VA_ARGS__))
 
-/* How many allocations of jansson have failed. If other texts are created while an object is built,
+/* The number of failed allocations of jansson. If other texts are created while an object is built,
  * compare this before and after: if it differs, something may be missing, and the result must be
  * -ENOMEM. */
 unsigned json_failed_allocations(void);

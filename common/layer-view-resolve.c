@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Resolves symbolic links like a container whose file system is the view: in user space, one
- * component after another, so that the kernel never follows a link on the host. */
+/* Resolves symbolic links as in a container whose file system is the view. It does so in user
+ * space, one component after another, so that the kernel never follows a link on the host. */
 
 #include "common/cleanup.h"
 #include "common/layer-view.h"

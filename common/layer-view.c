@@ -31,7 +31,7 @@ bool directory_is_opaque(int fd) {
         return fgetxattr(fd, XATTR_OPAQUE, &value, sizeof(value)) == 1 && value == 'y';
 }
 
-/* A component in a layer costs one look-up: paths through many links or directories take thousands
+/* A component in a layer costs one look-up; paths through many links or directories take thousands
  * of them in each of many layers. */
 static bool may_look_up(const LayerView *view, int64_t n) {
         return !view->lookups || atomic_fetch_sub(view->lookups, n) > 0;
@@ -64,7 +64,8 @@ static int find_in_layer(const LayerView *view, size_t i, const char *path, stru
                 p += n + (p[n] == '/');
                 if (*p == '\0')
                         break;
-                /* Not even if a layer above has a directory here: nothing is merged with a file. */
+                /* This applies even if a layer above has a directory here, because nothing is
+                 * merged with a file. */
                 if (!S_ISDIR(st.st_mode))
                         return -ENOENT;
                 next = open_without_symlinks(dir_fd, component, O_RDONLY | O_DIRECTORY);

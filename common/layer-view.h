@@ -35,7 +35,7 @@ typedef struct LayerDirectories {
         size_t n;
 } LayerDirectories;
 
-/* Opens all of them. 0 or -errno; layers[ret->n] is the one that cannot be opened. The caller ends
+/* Opens all layers. 0 or -errno; layers[ret->n] is the one that cannot be opened. The caller ends
  * 'ret' in both cases. */
 int layer_directories_open(char *const *layers, LayerDirectories *ret);
 void layer_directories_done(LayerDirectories *directories);
@@ -52,8 +52,8 @@ int layer_view_find(const LayerView *view, const char *path, struct stat *ret);
 int layer_view_open(const LayerView *view, const char *path, int flags);
 
 /* Opens the file that layer 'i' alone has at a path, without following any links. Returns a
- * descriptor; -ENOENT if it does not have a component; another -errno if a parent is a link or not
- * a directory, or no look-ups are left. */
+ * descriptor; -ENOENT if the layer does not have a component of the path; another -errno if a
+ * parent is a link or not a directory, or no look-ups are left. */
 int layer_view_open_in(const LayerView *view, size_t i, const char *path, int flags);
 
 /* Reads a symbolic link that layer_view_find() found in layer 'i'. 0 or -errno. */
@@ -72,6 +72,6 @@ int layer_view_resolve_file(const LayerView *view, const char *path, char ret[st
  * open(2), but returns -errno. */
 int open_without_symlinks(int dir_fd, const char *path, int flags);
 
-/* Whether it is a whiteout of overlayfs: a character device 0:0. */
+/* Whether the file is a whiteout of overlayfs, which is a character device 0:0. */
 bool stat_is_whiteout(const struct stat *st);
 bool directory_is_opaque(int fd);

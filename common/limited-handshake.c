@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Limits libcurl's handshakes (tls-limits.h): libcurl's sessions are not accessible, so the program
+/* Limits libcurl's handshakes (tls-limits.h). libcurl's sessions are not accessible, so the program
  * exports this function, which the loader finds before the one in libgnutls. libcurl with OpenSSL
- * does not call it; OpenSSL has limits. All TLS sessions of these programs are libcurl's.
- */
+ * does not call it, but OpenSSL has its own limits. All TLS sessions of these programs belong to
+ * libcurl. */
 
 #include "common/macros.h"
 #include "common/tls-limits.h"

@@ -13,12 +13,12 @@ typedef struct LineBuffer {
 
 #define cleanup_line_buffer cleanup_with(line_buffer_done)
 
-/* Appends received bytes; at most 'max' bytes may wait to be taken afterwards, which limits the
- * length of a line. 0; -EFBIG if there would be more, -ENOMEM: nothing is appended. */
+/* Appends received bytes; at most 'max' bytes may then wait to be taken, which limits the length of
+ * a line. 0; -EFBIG if there would be more, or -ENOMEM: nothing is appended. */
 int line_buffer_push(LineBuffer *lines, const void *data, size_t length, size_t max);
 
 /* Takes the first line, without its newline; it is valid until the next call. False if there is no
- * complete line; the memory of an empty buffer is freed then. */
+ * complete line; if the buffer is empty, its memory is freed. */
 bool line_buffer_take(LineBuffer *lines, const char **ret_line, size_t *ret_length);
 
 void line_buffer_done(LineBuffer *lines);

@@ -6,7 +6,7 @@
 
 #include "common/macros.h"
 
-/* The body must not remove 'item' from the list: see list_foreach_safe(). */
+/* The body must not remove 'item' from the list; see list_foreach_safe(). */
 #define list_foreach(item, head) for (__typeof__(&*(head)) item = (head); item; item = (item)->next)
 
 /* The body may remove and free 'item', but no other item. */

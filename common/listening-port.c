@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Queries the kernel using sock_diag(7), which walks only listening sockets: /proc/net/tcp contains
- * all connections. */
+/* Queries the kernel with sock_diag(7), which walks only listening sockets, whereas /proc/net/tcp
+ * contains all connections. */
 
 #include "common/listening-port.h"
 

@@ -101,7 +101,8 @@ printf_like(3, 0) static void log_line(int priority, int error, const char *form
         n = MIN(n, (int) sizeof(message) - 1);
         if (error > 0)
                 (void) snprintf(message + n, sizeof(message) - (size_t) n, ": %s", strerror(error));
-        /* Some messages contain strings from containers: a line break must not start a new line. */
+        /* Some messages contain strings from containers, in which a line break must not start a new
+         * line. */
         utf8_sanitize(message);
         if (log_sink)
                 log_sink(priority, message, message_id, log_subject);
@@ -133,7 +134,8 @@ void log_debug(const char *format, ...) {
         LOG_AT(LOG_DEBUG);
 }
 
-/* Most errors follow a prefix and start in lower case. A name, such as a file's, is not changed. */
+/* Most errors follow a prefix and start in lower case. A name, such as that of a file, is not
+ * changed. */
 static char first_letter_of_message(const char *message) {
         static const char *const words[] = { "cannot ", "the " };
 

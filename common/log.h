@@ -23,7 +23,7 @@ int log_level(void);
 /* True if log_debug() writes anything; otherwise lines that are expensive to create are skipped. */
 bool log_is_debug(void);
 
-/* "error", "warning", "info" or "debug"; and its priority, or -EINVAL. */
+/* Converts "error", "warning", "info" or "debug" to its priority, or -EINVAL, and back. */
 const char *log_level_name(int priority);
 int log_level_parse(const char *name);
 
@@ -40,7 +40,7 @@ static inline void log_restore_subject(const LogSubject **before) {
         (void) log_set_subject(*before);
 }
 
-/* Sets it for the current scope. */
+/* Sets the object for the current scope. */
 #define LOG_ABOUT(subject)                                                                       \
         cleanup_with(log_restore_subject) __attribute__((unused)) const LogSubject *log_before = \
                 log_set_subject(subject)

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <systemd/sd-event.h>
 
-/* Creates it; before that, and after the end, requests do nothing. 0 or -errno. */
+/* Creates the timer; before that, and after its end, requests do nothing. 0 or -errno. */
 int memory_trim_timer_start(sd_event *event);
 void memory_trim_timer_end(void);
 
-/* Fires two seconds after the first call: during a long burst of work it fires a few times. */
+/* Fires two seconds after the first call, so during a long burst of work it fires a few times. */
 void memory_trim_timer_schedule(void);
 
 /* Fires about 0.2 s after the last call, but no later than two seconds after the first call of

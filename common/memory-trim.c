@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-        STACK_BYTES = 112 * 1024, /* less than a program's stack limit */
+        STACK_BYTES = 112 * 1024, /* less than the stack limit of a program */
         FRAME_BYTES = 1024,       /* more than calls from here need */
 };
 

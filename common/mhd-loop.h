@@ -28,13 +28,14 @@ int mhd_loop_start(MhdLoop *loop, sd_event *event, struct MHD_Daemon *mhd_take);
 /* Stops the daemon, whose connections must not be suspended or upgraded. */
 void mhd_loop_stop(MhdLoop *loop);
 
-/* Adds the socket of a client, whose connection has started when this returns: libmicrohttpd 1.0
- * would only queue it until the daemon runs, and then close connections beyond its limit without a
- * response. Must not be called from the daemon's callbacks. False: the descriptor was closed. */
+/* Adds the socket of a client, and runs the daemon so that the connection has started when this
+ * returns; libmicrohttpd 1.0 would only queue it until the daemon runs, and then close connections
+ * beyond its limit without a response. Must not be called from the daemon's callbacks. False: the
+ * descriptor was closed. */
 bool mhd_loop_add_connection(MhdLoop *loop, int fd_consume, const struct sockaddr *address,
                              socklen_t size);
 
-/* Runs it now, or in the next turn of the loop. */
+/* Runs the daemon now, or in the next turn of the loop. */
 void mhd_loop_run(MhdLoop *loop);
 void mhd_loop_schedule_run(MhdLoop *loop);
 

@@ -2,7 +2,8 @@
 #pragma once
 
 /* Reports that mounts on a path, or on a directory above it, have changed: a USB stick was inserted
- * or removed. The kernel notifies; nothing is polled, and the file system is not accessed. */
+ * or removed. The kernel sends notifications; nothing is polled, and the file system is not
+ * accessed. */
 
 #include "common/error.h"
 

@@ -31,8 +31,8 @@ static int enter_network_namespace(int namespace_fd) {
 static void leave_network_namespace(int home) {
         if (home < 0 || setns(home, CLONE_NEWNET) >= 0)
                 return;
-        /* Everything from here on would use the wrong namespace; the next process starts in the
-         * correct one. */
+        /* Aborts, because everything from here on would use the wrong namespace; the next process
+         * starts in the correct one. */
         log_error("Cannot return to the network namespace of the node: %s", strerror(errno));
         abort();
 }
@@ -92,7 +92,7 @@ int connect_to_loopback_of_namespace(int namespace_fd, unsigned port, bool is_ip
 
 /* ---- usage of interfaces ---- */
 
-/* The kernel shows it to everybody, for each process. */
+/* The kernel shows this file of each process to every user. */
 static int open_interface_table(pid_t pid) {
         char path[64] = "/proc/thread-self/net/dev";
         int fd;

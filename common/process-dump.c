@@ -16,7 +16,8 @@ enum {
         PROC_STAT_SIZE = 1024,
 };
 
-/* According to the beginning of the link in /proc/self/fd; the last one is everything else. */
+/* The kinds of descriptors, by the beginning of the link in /proc/self/fd; the last kind is
+ * everything else. */
 static const struct {
         const char *prefix;
         const char *name;
@@ -97,7 +98,7 @@ static void dump_memory(FILE *out) {
                   heap.fordblks / KIB);
 }
 
-/* Field 22 of proc_pid_stat(5): when the process started, in ticks since boot. */
+/* Field 22 of proc_pid_stat(5): the start time of the process, in ticks since boot. */
 static void dump_uptime(FILE *out) {
         cleanup_fclose FILE *stat = fopen("/proc/self/stat", "re");
         char line[PROC_STAT_SIZE], uptime[DUMP_DURATION_SIZE];

@@ -82,7 +82,7 @@ int process_usage_of_cgroup(const char *procs_file, pid_t first, ProcessUsage *r
                 if (end == line || *end != '\n') /* the end, or a truncated number */
                         break;
                 line = end + 1;
-                if (pid > 0) /* 0 is a process in another PID namespace */
+                if (pid > 0) /* 0 stands for a process in another PID namespace */
                         add_process_descriptors((pid_t) pid, &usage);
         }
         usage.open_files_max = read_open_files_max(first);

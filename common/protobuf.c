@@ -141,7 +141,8 @@ int protobuf_read_field(ProtobufBytes *reader, ProtobufWireField *ret, Error *re
 /* The limit for decoding a whole message. */
 typedef struct ProtobufState {
         size_t n_items;
-        const void *texts; /* the array in the current message that was appended to last, */
+        const void *texts; /* the array in the current message to which an item was appended last,
+                            */
         size_t n_texts;    /* and its length, so that it is not counted for each item */
         Error *reterr;
 } ProtobufState;

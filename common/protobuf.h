@@ -3,7 +3,7 @@
 
 /* Table-driven Protocol Buffers: a message is a struct and a table of its fields, with which it is
  * decoded, encoded and freed. The tables are trees, so no input can make the decoder recurse
- * endlessly.
+ * without end.
  *
  * Lists are a pointer and a count. A map of strings is a list of messages with two fields. */
 
@@ -49,7 +49,7 @@ enum {
 };
 
 /* Decodes into a zeroed struct. Unknown fields are skipped, and if a field occurs twice, the last
- * one is used. 0; -EBADMSG with a message, -E2BIG for too many items, -ENOMEM: the caller calls
+ * one is used. 0; -EBADMSG with a message; -E2BIG for too many items; -ENOMEM. The caller calls
  * protobuf_done() in all cases. */
 int protobuf_decode(const ProtobufMessage *message, const void *data, size_t length, void *object,
                     Error *reterr);

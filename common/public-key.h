@@ -17,10 +17,11 @@ typedef struct PublicKey PublicKey;
  * message; -ENOMEM. */
 int public_key_parse(const char *pem, PublicKey **ret, Error *reterr);
 
-/* From the 32 bytes of an Ed25519 key (RFC 8032). 0, -EINVAL; -ENOMEM. */
+/* Creates a key from the 32 bytes of an Ed25519 key (RFC 8032). 0, -EINVAL; -ENOMEM. */
 int public_key_from_ed25519(const void *bytes, PublicKey **ret);
 
-/* Whether this key has signed the bytes: ECDSA signatures in DER, Ed25519 in 64 bytes. */
+/* Whether this key has signed the bytes. ECDSA signatures are in DER, Ed25519 signatures have 64
+ * bytes. */
 bool public_key_verify(const PublicKey *key, const void *data, size_t length, const void *signature,
                        size_t signature_length);
 

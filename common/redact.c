@@ -17,7 +17,8 @@
 
 enum {
         JWT_LENGTH_MIN = 40,
-        NAME_LENGTH_MAX = 64, /* bytes of the rest of a line in which a value's name is searched */
+        NAME_LENGTH_MAX = 64, /* number of bytes of a line in which the name of a value is searched
+                               */
 };
 
 /* The rest of a word with one of these prefixes is secret. */
@@ -88,7 +89,7 @@ static bool redact_known_start(Redaction *redaction) {
         return false;
 }
 
-/* A token like a service account's: three base64 parts, the first of which is an object. */
+/* A token like that of a service account: three base64 parts, the first of which is an object. */
 static bool redact_jwt(Redaction *redaction) {
         size_t length = word_length(redaction->at);
         const char *dot = memchr(redaction->at, '.', length);

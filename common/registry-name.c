@@ -56,8 +56,8 @@ static int normalise_port(const char *port, RegistryParts *parts, Error *reterr)
         return 0;
 }
 
-/* The C library writes these with a dotted part, which is not in the grammar; they refer to the
- * IPv4 address, which has a separate name. */
+/* The C library prints these addresses with a dotted part, which is not in the grammar; they refer
+ * to the IPv4 address, which has its own name. */
 static bool embeds_ipv4_address(const struct in6_addr *address) {
         static const struct in6_addr zeros;
 
@@ -92,8 +92,8 @@ static bool host_labels_are_valid(const char *p) {
         }
 }
 
-/* Whether libcurl and the C library may interpret it as an IPv4 address because of its last label:
- * no DNS name ends with a number. */
+/* Whether libcurl and the C library may interpret the name as an IPv4 address because of its last
+ * label. No DNS name ends with a number. */
 static bool ends_with_number(const char *host) {
         const char *dot = strrchr(host, '.'), *label = dot ? dot + 1 : host;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Registry names, "example.com:5000": one spelling for each registry, so that names that lead to
- * the same server, differing only in spelling, become equal texts. Pure.
+/* Registry names, "example.com:5000": each registry has one spelling, so that names of the same
+ * server that differ only in spelling become equal texts. Pure.
  *
  * The grammar is the "domain" of github.com/distribution/reference: labels of letters, digits and
  * '-' with dots between them, or an IPv6 address in brackets, and optionally a port. The normalised
@@ -11,9 +11,9 @@
  * A single label other than "localhost" always has its port ("registry:443"), because without a
  * port it would be the first part of a repository name.
  *
- * Refused, because libcurl would connect to an address that differs from the text: an IPv4 address
- * in another form than four decimal numbers ("127.1", "0x7f.0.0.1", "2130706433"), an IPv6 address
- * that embeds an IPv4 address or has a zone. */
+ * Two forms are refused, because libcurl would connect to an address that differs from the text: an
+ * IPv4 address in another form than four decimal numbers ("127.1", "0x7f.0.0.1", "2130706433"), and
+ * an IPv6 address that embeds an IPv4 address or has a zone. */
 
 #include "common/error.h"
 

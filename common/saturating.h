@@ -11,7 +11,7 @@ static inline uint64_t add_saturating(uint64_t a, uint64_t b) {
         return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* The same for amounts, which are not negative. */
+/* The same for amounts, which are never negative. */
 static inline int64_t add_amounts_saturating(int64_t a, int64_t b) {
         int64_t sum;
 

@@ -44,8 +44,8 @@ static int write_own_process_label(const char *path, const char *label) {
         return write(fd, value, size) < 0 ? -errno : 0;
 }
 
-/* selinuxfs offers the same, but a confined service cannot write to it. The label is validated by
- * setting it for exec, which is undone before a process is started. */
+/* selinuxfs offers the same check, but a confined service cannot write to it. The label is
+ * validated by setting it for exec, which is undone before a process is started. */
 int selinux_check_label(const char *label) {
         static const char path[] = "/proc/thread-self/attr/exec";
         int r = write_own_process_label(path, label), q = write_own_process_label(path, NULL);
@@ -57,8 +57,7 @@ int selinux_create_as(const char *label) {
         return write_own_process_label("/proc/thread-self/attr/fscreate", label);
 }
 
-/* Attributes cannot be read through an O_PATH descriptor, but they can through its name in
- * /proc. */
+/* Attributes cannot be read through an O_PATH descriptor, but through its name in /proc. */
 static void name_of_fd(int fd, char ret[64]) {
         (void) snprintf(ret, 64, "/proc/self/fd/%d", fd);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kernel's SELinux interface: labels of files, and of newly created files. The label of a file
- * is chosen elsewhere. A label is "user:role:type" or "user:role:type:level". */
+/* The kernel's SELinux interface: labels of files, and of newly created files. Other modules choose
+ * the label of a file. A label is "user:role:type" or "user:role:type:level". */
 
 #include "common/macros.h"
 
@@ -29,7 +29,8 @@ static inline void selinux_creating_done(SelinuxCreating *creating) {
  * without a label, -EOPNOTSUPP if the file system does not support labels; another -errno. */
 int selinux_label_get(int fd, char **ret);
 
-/* Sets the label of 'path' and everything below it on the same file system, following no links, if
- * it differs: a directory after its contents, so that an interrupted run is repeated. Does nothing
- * on a file system without labels. 0, or the first -errno after labelling as much as possible. */
+/* Sets the label of 'path' and everything below it on the same file system, following no links,
+ * where it differs. A directory is labelled after its contents, so that an interrupted run is
+ * repeated. Does nothing on a file system without labels. 0, or the first -errno after labelling as
+ * much as possible. */
 int selinux_label_tree(const char *path, const char *label);

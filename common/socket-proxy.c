@@ -11,7 +11,7 @@
 
 /* "near" is the client, "far" is the server. Data for the server is kept until the server accepts
  * it, and no more is read in the meantime. Data from the server always fits into the near socket,
- * because it is limited. */
+ * because its amount is limited. */
 
 enum {
         CHUNK = 16 * 1024,
@@ -184,7 +184,7 @@ int socket_proxy_new(sd_event *event, const struct sockaddr *address, socklen_t 
         if (r < 0)
                 return r;
         relay->error = connect_upstream(relay, address, length);
-        if (relay->error < 0) /* reported when it is requested, like later errors */
+        if (relay->error < 0) /* like later errors, reported when it is requested */
                 close_proxy_sockets(relay);
         else
                 r = sd_event_add_io(event, &relay->upstream_source, relay->upstream_fd, EPOLLOUT,

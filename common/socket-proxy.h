@@ -2,8 +2,8 @@
 #pragma once
 
 /* A proxy for connections to an untrusted server: the client connects to the proxy instead, which
- * passes on a limited number of bytes, one piece per turn of the loop. For libraries that do not
- * return from reading as long as data arrives. */
+ * passes on a limited number of bytes, one piece per turn of the loop. This is for libraries that
+ * do not return from reading as long as data arrives. */
 
 #include "common/error.h"
 
@@ -25,6 +25,6 @@ DEFINE_CLEANUP(SocketProxy *, socket_proxy_free)
  * sockaddr. */
 int socket_proxy_address(const SocketProxy *relay, struct sockaddr *ret, socklen_t *ret_length);
 
-/* The reason why there is no connection, as -errno; 0: it exists, has existed, or is being
- * established. */
+/* The reason why there is no connection, as -errno; 0: a connection exists, has existed, or is
+ * being established. */
 int socket_proxy_error(const SocketProxy *relay);

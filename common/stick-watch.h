@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reports that a path on removable media may exist now: something was mounted on it or above it, or
- * it or a directory above it was created. Nothing is polled. */
+ * the path or a directory above it was created. Nothing is polled. */
 
 #include "common/error.h"
 

@@ -11,7 +11,7 @@ size_t strv_length(char *const *strv);
 bool strv_equal(char *const *a, char *const *b);
 bool strv_contains(char *const *strv, const char *string);
 
-/* Appends a copy. 0; or -ENOMEM, and then the array is unchanged. */
+/* Appends a copy. 0; or -ENOMEM, in which case the array is unchanged. */
 int strv_append(char ***strv, const char *string);
 
 /* Appends the formatted text. 0 or -ENOMEM. */

@@ -8,6 +8,6 @@
 /* The program, which is looked up in PATH. */
 #define CREDENTIAL_PROGRAM "systemd-creds"
 
-/* Whether it is sealed: 0; -EKEYREJECTED with a message: it is not a credential, or it was
- * encrypted with the well-known key that is used on a machine without a key; -ENOMEM. */
+/* Checks that a credential is sealed. 0; -EKEYREJECTED with a message: it is not a credential, or
+ * it was encrypted with the well-known key that is used on a machine without a key; -ENOMEM. */
 int systemd_credential_check(const char *text, Error *reterr);

@@ -24,7 +24,7 @@ char *text_format(const char *format, ...) {
 }
 
 int text_replace(char **text, const char *value) {
-        char *old = *text; /* 'value' may be a part of it */
+        char *old = *text; /* 'value' may be a part of the old text */
 
         *text = value ? strdup(value) : NULL;
         free(old);

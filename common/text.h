@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Newly allocated strings. The result is a pointer, and NULL means that memory is exhausted: the
- * caller can check several texts together, and frees the results. */
+/* Newly allocated strings. The result is a pointer, and NULL means that memory is exhausted, so the
+ * caller can check several texts together. The caller frees the results. */
 
 #include "common/macros.h"
 

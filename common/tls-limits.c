@@ -6,7 +6,7 @@
 #include <gnutls/x509.h>
 
 enum {
-        CHAIN_SIZE_MAX = 16 * KIB,       /* which GnuTLS parses in quadratic time */
+        CHAIN_SIZE_MAX = 16 * KIB,       /* limit of parts, which GnuTLS parses in quadratic time */
         KEY_EXCHANGE_SIZE_MAX = 4 * KIB, /* an 8192-bit group and a signature */
         RSA_BITS_MAX = 8192,             /* for the modulus, as in Go's crypto/tls */
         RSA_EXPONENT_MAX = 4,            /* bytes, including the sign: 31 bits, as in Go's
@@ -46,7 +46,8 @@ int tls_check_key(const gnutls_datum_t *der) {
         return code;
 }
 
-/* The first certificate's key belongs to the handshake, the others' keys verify the chain. */
+/* The key of the first certificate is used in the handshake; the keys of the others verify the
+ * chain. */
 static int check_peer_keys(gnutls_session_t session) {
         unsigned n = 0;
         const gnutls_datum_t *certificates = gnutls_certificate_get_peers(session, &n);

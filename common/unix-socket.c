@@ -16,8 +16,8 @@ int unix_connect(const char *path, int type) {
         if (strlen(path) >= sizeof(address.sun_path))
                 return -ENAMETOOLONG;
         memcpy(address.sun_path, path, strlen(path) + 1);
-        /* Exactly this system call: on i386 the C library uses another one, which confined programs
-         * may not make. */
+        /* Makes exactly this system call, because on i386 the C library uses another one, which
+         * confined programs may not make. */
         fd = (int) syscall(SYS_socket, AF_UNIX, type | SOCK_CLOEXEC, 0);
         if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
                 return -errno;

@@ -45,7 +45,8 @@ uint32_t utf8_decode(const void *text, size_t n) {
         return character;
 }
 
-/* Characters that control a terminal (C0, DEL, C1), break a line or change its direction. */
+/* Characters that control a terminal (C0, DEL, C1), break a line or change the writing direction.
+ */
 static bool controls_terminal(uint32_t c) {
         return c < ' ' || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
                (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);

@@ -18,7 +18,7 @@ uint32_t utf8_decode(const void *text, size_t n);
 bool utf8_is_text(const char *text, size_t length);
 
 /* The same; 0 also for characters that must not reach a terminal or a log unchanged: control
- * characters (C0, C1), line separators, changes of the writing direction. */
+ * characters (C0, C1), line separators, characters that change the writing direction. */
 size_t utf8_printable_length(const void *text, size_t left);
 
 /* Makes an untrusted text printable, in place: newlines and tabs become blanks, each invalid or

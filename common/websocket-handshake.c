@@ -22,7 +22,7 @@ char *websocket_accept_key(const char *key, char ret[WEBSOCKET_ACCEPT_SIZE]) {
 char *websocket_new_key(char ret[WEBSOCKET_ACCEPT_SIZE]) {
         uint8_t bytes[16] = { 0 };
 
-        /* The key only proves that the peer speaks the protocol, so any bytes would do. */
+        /* The key only proves that the peer implements the protocol, so any bytes would do. */
         (void) !getrandom(bytes, sizeof(bytes), 0);
         base64_encode(bytes, sizeof(bytes), ret);
         return ret;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* libwslay, loaded when the first WebSocket is needed: each pod has a shim, which needs it only in
- * the processes of its sessions. */
+/* libwslay, which is loaded when the first WebSocket is needed. Each pod has a shim, which needs
+ * the library only in the processes of its sessions. */
 
 #include "common/macros.h"
 
