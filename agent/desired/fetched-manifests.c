@@ -31,8 +31,9 @@ struct FetchedManifests {
 };
 
 #define URL_TIMEOUT_USEC (15 * (60 * USEC_PER_SEC))
-#define INDEX_TIMEOUT_USEC \
-        (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself \ */
+#define INDEX_TIMEOUT_USEC                                                    \
+        (24 * (60 * (60 * USEC_PER_SEC))) /* the helper detects stalls itself \
+                                           */
 
 /* ---- callbacks of a source ---- */
 

@@ -119,7 +119,7 @@ void device_manager_answer_take(DeviceManager *manager, uint64_t call, DeviceAns
 /* Allocates the devices of all containers of a pod, once. 0: the pod has all of its devices;
  * -EINPROGRESS: call again after on_pod_changed(); -ENODEV, only if 'must_exist': no provider has
  * registered for a resource (otherwise, as in the kubelet, the pod starts without it); another
- * -errno with the kubelet's message: the pod has none (-ENOSPC: other pods have them). */
+ * -errno with the kubelet's message: the pod gets no devices (-ENOSPC: other pods have them). */
 int device_manager_admit(DeviceManager *manager, const Pod *pod, bool must_exist, Error *reterr);
 
 /* Whether there would be enough devices for the pod if all pods for which is_released() returns
