@@ -2,12 +2,12 @@
 # shellcheck shell=bash
 # Completion of mainstay(1) for bash. Installed as share/bash-completion/completions/mainstay.
 
-# Asks the agent; says nothing where there is none.
+# Queries the agent; prints nothing if no agent runs.
 _mainstay_ask() {
     mainstay "${socket[@]}" "$@" 2>/dev/null
 }
 
-# Pods, without "pod/".
+# The names of pods, without "pod/".
 _mainstay_pods() {
     _mainstay_ask get pods "${namespace[@]}" -o name | sed 's,^pod/,,'
 }
@@ -21,7 +21,7 @@ _mainstay_namespaces() {
 }
 
 _mainstay_containers() { # POD
-    # Of the pod's description: what is between "Containers:" and the next heading, two columns in.
+    # The lines of the pod's description between "Containers:" and the next heading, with an indentation of two columns.
     _mainstay_ask describe pod "$1" "${namespace[@]}" |
         sed -n '/^Containers:/,/^[^ C]/s/^  \([^ ].*\):$/\1/p'
 }
@@ -29,7 +29,7 @@ _mainstay_containers() { # POD
 _mainstay() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command='' words=() socket=() namespace=() options='' choices='' i
-    # These lines are compared with the table of commands by a test.
+    # A test compares these lines with the table of commands.
     local commands='get describe logs exec attach rollout cp top match delete wait images validate diff debug secret source kubeconfig version help'
     local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --image --target --profile --namespace --socket --key --fleet --number --expires --next-keys --progress-deadline-seconds --keys --server --timeout --name --config --change --from --cache --deltas --platform --type -r --recipient -R --recipients-file '
 
