@@ -85,7 +85,7 @@ class Run:
 
     def state(self):
         return json.dumps([[pod["metadata"]["name"], pod["status"]] for pod in self.pods()])[:4000] + \
-            f"\n{self.describe_events()}\nthe agent said:\n{self.node.said()[-3000:]}"
+            f"\n{self.describe_events()}\nthe log of the agent:\n{self.node.said()[-3000:]}"
 
     def describe_events(self):
         return [f"{event['type']} {event['reason']}: {event['message']}" for pod in self.pods()

@@ -192,7 +192,7 @@ def fixture_make_own_node(shared, own_plane):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The line that tests/run adds up. A test whose teardown fails counts as failed."""
+    """Prints the line whose counts tests/run adds up. A test whose teardown fails counts as failed."""
     seconds = {}
     for reports in terminalreporter.stats.values():
         for report in reports:

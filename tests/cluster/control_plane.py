@@ -118,7 +118,7 @@ class ControlPlane:
 
     @contextlib.contextmanager
     def lock(self):
-        """Lets in one process at a time, because the CA keeps files and numbers are assigned."""
+        """Admits one process at a time, because the CA keeps files and numbers are assigned."""
         with open(self.path("lock"), "w", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -230,7 +230,7 @@ class ControlPlane:
             return False
 
     def wait_ready(self):
-        wait(self.is_ready, lambda: f"the API server is ready; it said:\n{self.said('kube-apiserver')}", READY_SECONDS)
+        wait(self.is_ready, lambda: f"the API server is ready; its log:\n{self.said('kube-apiserver')}", READY_SECONDS)
 
     def come_up(self):
         self.start()

@@ -58,8 +58,8 @@ _count = itertools.count(1)
 
 
 class Machine:
-    """The first machine has the bridge that others are linked to. 'archives' are all images that it can have:
-    nothing answers beyond the bridge. 'release' has the kubeadm and kubectl that are installed initially."""
+    """The first machine has the bridge that others are linked to. 'archives' are the only images that it
+    can get, because the bridge leads to no other network. 'release' has the kubeadm and kubectl that are installed initially."""
 
     def __init__(self, name, archives, release, first=None):
         self.name = name
@@ -144,7 +144,8 @@ class Machine:
                               if hasattr(self, "holder") else None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
         assert not check or done.returncode == 0, \
-            f"{shlex.join(words)} ended with {done.returncode}: {done.stdout[-6000:]}\nthe agent said:\n{self.said()[-6000:]}\n{self.container_logs()}"
+            (f"{shlex.join(words)} ended with {done.returncode}: {done.stdout[-6000:]}\n"
+             f"the log of the agent:\n{self.said()[-6000:]}\n{self.container_logs()}")
         return done.stdout
 
     def said(self):

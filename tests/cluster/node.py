@@ -106,7 +106,7 @@ class ApiNode:
             obj = self.read(plural, name)
             return obj if obj and predicate(obj) else None
         return wait(look, lambda: f"{plural} {name}: {what}; it is\n{shown(self.read(plural, name))}\n"
-                                  f"events: {self.describe_events(name)}\nthe agent said:\n{self.said()[-4000:]}", deadline)
+                                  f"events: {self.describe_events(name)}\nthe log of the agent:\n{self.said()[-4000:]}", deadline)
 
     def wait_api(self, name, predicate, what, deadline=60.0):
         return self.wait_for("pods", name, predicate, what, deadline)
@@ -140,7 +140,7 @@ class ApiNode:
 
     def wait_event(self, name, reason, deadline=60.0):
         return wait(lambda: self.events(name, reason), lambda: f"an event {reason} of {name}; there are "
-                    f"{self.describe_events(name)}\nthe agent said:\n{self.said()[-4000:]}", deadline)[0]
+                    f"{self.describe_events(name)}\nthe log of the agent:\n{self.said()[-4000:]}", deadline)[0]
 
     # The end
 

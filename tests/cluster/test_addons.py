@@ -45,7 +45,7 @@ def in_cluster_kubeconfig():
 
 
 if PROGRAMS:
-    def test_kube_proxy_makes_services_of_pods_reachable(node):
+    def test_kube_proxy_makes_services_reachable_from_pods(node):
         config_map(node, "kube-proxy", **{
             "config.conf": json.dumps({"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
                                        "clientConnection": {"kubeconfig": "/var/lib/kube-proxy/kubeconfig.conf"},
@@ -78,7 +78,7 @@ if PROGRAMS:
             ["nsenter", f"--net=/proc/{node.holder.pid}/ns/net", "iptables-save"], capture_output=True, text=True, check=True).stdout,
              "kube-proxy has removed its rules")
 
-    def test_metrics_server_has_figures_of_the_node_and_its_pods(node):
+    def test_metrics_server_reports_usage_of_the_node_and_its_pods(node):
         node.place("busy", specs.container(script="while :; do :; done"))
         node.workload("Deployment", "metrics-server", {
             "name": "metrics-server", "image": METRICS, "ports": [{"containerPort": 10250, "name": "https"}],
@@ -107,7 +107,7 @@ if PROGRAMS:
         assert [one["name"] for one in busy] == ["main"]
         assert int(busy[0]["usage"]["cpu"].rstrip("n")) > 50_000_000 and int(busy[0]["usage"]["memory"].rstrip("Ki")) > 0
 
-    def test_problem_detector_writes_a_condition_that_the_agent_keeps(node):
+    def test_agent_keeps_the_condition_that_node_problem_detector_writes(node):
         config_map(node, "npd", **{"kernel.json": json.dumps({
             "plugin": "filelog", "pluginConfig": {"timestamp": "^.{15}", "message": "kernel: (.*)", "timestampFormat": "Jan _2 15:04:05"},
             "logPath": "/var/log/kern.log", "lookback": "5m", "bufferSize": 10, "source": "kernel-monitor",

@@ -183,7 +183,7 @@ class Chaos:
             self.node.start()
         self.node.client.close()
         wait(lambda: not self.find_unsettled(),
-             lambda: f"everything is as specified: {self.find_unsettled()[:10]}\nthe agent said:\n{self.node.said()[-6000:]}",
+             lambda: f"everything is as specified: {self.find_unsettled()[:10]}\nthe log of the agent:\n{self.node.said()[-6000:]}",
              SETTLED_SECONDS)
 
     def look_at_steady(self):
@@ -203,7 +203,7 @@ class Chaos:
 
 
 @pytest.mark.long
-def test_nothing_is_lost_or_doubled_while_everything_fails(own_plane, make_own_node):
+def test_no_pod_is_lost_or_duplicated_while_all_components_fail(own_plane, make_own_node):
     seed = int(os.environ.get("MAINSTAY_SEED") or random.SystemRandom().randrange(1 << 32))
     node = make_own_node(config={"maxPods": 500}, daemonSetNamespaces=["*"])
     chaos = Chaos(own_plane, node, seed)

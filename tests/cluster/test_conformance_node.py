@@ -18,7 +18,7 @@ from world import wait
 # The end of pods
 
 
-def test_pod_that_is_deleted_while_it_is_pending_ends(trial):
+def test_pending_pod_terminates_when_it_is_deleted(trial):
     """The pod waits for a finalizer, so that its last status can be observed."""
     trial.bind({**specs.container(), "image": "docker.io/library/absent:1", "imagePullPolicy": "Never"},
                metadata={"finalizers": ["example.com/test"]})
@@ -36,7 +36,7 @@ def check_last_phase(trial, phase):
 
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
 @pytest.mark.parametrize("code, phase", [(0, "Succeeded"), (1, "Failed")])
-def test_pod_that_is_deleted_ends_by_its_exit_codes(trial, policy, code, phase):
+def test_phase_of_a_deleted_pod_follows_from_its_exit_codes(trial, policy, code, phase):
     trial.start(specs.container(script=f"trap 'exit {code}' TERM; sleep 100000 & wait"), restartPolicy=policy,
                 metadata={"finalizers": ["example.com/test"]}, terminationGracePeriodSeconds=30)
     trial.node.wait_trap(trial.name)
@@ -45,7 +45,7 @@ def test_pod_that_is_deleted_ends_by_its_exit_codes(trial, policy, code, phase):
     assert terminated(pod)["exitCode"] == code and terminated(pod)["reason"] == ("Error" if code else "Completed")
 
 
-def test_container_that_is_killed_has_137(trial):
+def test_killed_container_has_exit_code_137(trial):
     trial.start(specs.container(script="trap '' TERM; while :; do sleep 1; done"), metadata={"finalizers": ["example.com/test"]},
                 terminationGracePeriodSeconds=1)
     trial.delete()
@@ -54,7 +54,7 @@ def test_container_that_is_killed_has_137(trial):
 
 
 @pytest.mark.parametrize("code, phase", [(0, "Succeeded"), (1, "Failed")])
-def test_address_stays_in_the_status_of_a_pod_that_ended(trial, code, phase):
+def test_terminated_pod_keeps_its_address_in_its_status(trial, code, phase):
     status = trial.end(specs.container(script=f"exit {code}"), phase=phase)["status"]
     assert status["podIP"] and status["podIPs"] == [{"ip": status["podIP"]}]
 
@@ -70,7 +70,7 @@ def test_log_is_at_its_path_and_linked(trial):
     assert os.path.realpath(link) == path and "log from the container" in world.read(path)
 
 
-def test_log_is_rotated_to_a_few_files(make_node):
+def test_log_rotation_keeps_a_limited_number_of_files(make_node):
     node = make_node(config={"containerLogMaxSize": "40Ki", "containerLogMaxFiles": 3})
     node.bind("web", specs.container(script="while :; do echo hello hello hello hello hello hello; usleep 500; done"))
     uid = node.wait_api_running("web")["metadata"]["uid"]
@@ -108,7 +108,7 @@ def test_init_container_that_uses_too_much_memory_is_reported_as_oom_killed(tria
 @pytest.mark.parametrize("resources, least, most", [
     ({}, 1000, 1000), ({"requests": {"cpu": "10m", "memory": "20Mi"}}, 3, 999),
     ({"limits": {"cpu": "100m", "memory": "50Mi"}}, -998, -997)], ids=["BestEffort", "Burstable", "Guaranteed"])
-def test_processes_have_the_score_of_their_class(trial, resources, least, most):
+def test_processes_have_the_oom_score_of_their_qos_class(trial, resources, least, most):
     trial.start(specs.container(resources=resources))
     score = int(world.read(f"/proc/{trial.node.init(trial.name)}/oom_score_adj"))
     own = int(world.read("/proc/self/oom_score_adj"))
@@ -120,7 +120,7 @@ def test_processes_have_the_score_of_their_class(trial, resources, least, most):
 
 @pytest.mark.parametrize("resources, quality", [({}, "BestEffort"), ({"requests": {"cpu": "10m"}}, "Burstable"),
                                                 ({"limits": {"cpu": "100m", "memory": "50Mi"}}, "Guaranteed")])
-def test_pod_is_in_the_control_group_of_its_class(trial, resources, quality):
+def test_pod_cgroup_is_below_the_cgroup_of_its_qos_class(trial, resources, quality):
     pod = trial.start(specs.container(resources=resources))
     assert pod["status"]["qosClass"] == quality and trial.node.init(trial.name)
     path = trial.node.pod_cgroup(trial.name)
@@ -139,33 +139,33 @@ def test_number_of_processes_of_a_pod_is_limited(make_node):
 
 # Namespaces
 
-def test_containers_have_namespaces_of_processes_of_their_own(trial):
+def test_containers_have_separate_pid_namespaces_by_default(trial):
     trial.start(specs.container(), specs.container("other"))
     assert trial.exec("cat", "/proc/1/comm") == trial.exec("cat", "/proc/1/comm", container="other") == "sh\n"
     assert len(trial.exec("ps").splitlines()) <= 5
 
 
-def test_containers_share_a_namespace_of_processes(trial):
+def test_containers_share_a_pid_namespace_on_request(trial):
     trial.start(specs.container(), {**program("sleep", "54321"), "name": "other"}, shareProcessNamespace=True)
     assert "sleep 54321" in trial.exec("ps")
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_processes_of_the_host_are_visible_on_request(trial, host):
+def test_host_processes_are_visible_on_request(trial, host):
     trial.start(hostPID=host)
     own = os.readlink("/proc/self/ns/pid")
     assert (trial.exec("readlink", "/proc/self/ns/pid").strip() == own) == host
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_shared_memory_of_the_host_is_visible_on_request(trial, host):
+def test_host_shared_memory_is_visible_on_request(trial, host):
     trial.start(hostIPC=host)
     own = os.readlink("/proc/self/ns/ipc")
     assert (trial.exec("readlink", "/proc/self/ns/ipc").strip() == own) == host
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_ports_of_the_host_are_visible_on_request(trial, host):
+def test_host_ports_are_visible_on_request(trial, host):
     trial.start(hostNetwork=host)
     own = os.readlink(f"/proc/{trial.node.holder.pid}/ns/net")
     assert (trial.exec("readlink", "/proc/self/ns/net").strip() == own) == host
@@ -174,7 +174,7 @@ def test_ports_of_the_host_are_visible_on_request(trial, host):
 MASKED = ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug"]
 
 
-def test_parts_of_proc_are_masked(trial):
+def test_paths_in_proc_are_masked_by_default(trial):
     trial.start()
     for path in MASKED:
         if os.path.exists(path):
@@ -183,7 +183,7 @@ def test_parts_of_proc_are_masked(trial):
     assert re.search(r" /proc/sys \S+ ro", mounts)
 
 
-def test_proc_is_unmasked_in_a_user_namespace_only(trial):
+def test_proc_is_unmasked_only_in_a_user_namespace(trial):
     assert "hostUsers" in trial.refused(specs.container(securityContext={"procMount": "Unmasked"}))
     trial.start(specs.container(securityContext={"procMount": "Unmasked"}), hostUsers=False)
     assert not re.search(r" /proc/sys \S+ ro", trial.exec("cat", "/proc/mounts"))
@@ -208,7 +208,7 @@ def test_invalid_recursive_mount_is_refused(trial, fields):
                                                 volumes=[specs.host_path("v", "/dev")])
 
 
-def test_default_profile_of_seccomp_is_the_one_of_the_configuration(make_node):
+def test_seccomp_default_follows_the_configuration(make_node):
     node = make_node(config={"seccompDefault": True})
     node.bind("one", program("grep", "Seccomp:", "/proc/self/status"), restartPolicy="Never")
     node.bind("two", program("grep", "Seccomp:", "/proc/self/status", securityContext={"seccompProfile": {"type": "Unconfined"}}),
@@ -218,7 +218,7 @@ def test_default_profile_of_seccomp_is_the_one_of_the_configuration(make_node):
     assert node.output("one") == ["Seccomp:\t2"] and node.output("two") == ["Seccomp:\t0"]
 
 
-def test_number_of_users_of_a_pod_is_that_of_kubernetes(trial):
+def test_user_namespace_has_as_many_ids_as_in_kubernetes(trial):
     """The default of idsPerPod is that of Kubernetes."""
     trial.start(hostUsers=False)
     assert trial.exec("cat", "/proc/self/uid_map").split()[2] == "65536"
@@ -272,7 +272,7 @@ def test_init_containers_and_sidecars_run_in_order(trial, order):
                             "init3-end", "main-start", "main-end", "side2-end", "side1-end"]
 
 
-def test_hook_after_the_start_delays_the_next_container(trial, order):
+def test_post_start_hook_delays_the_next_container(trial, order):
     hook = {"postStart": {"exec": {"command": ["sh", "-c", "echo hook >> /data/order"]}}}
     # The kubelet starts containers one after the other.
     trial.end(step("main", "data", lifecycle=hook, script="until grep -q hook /data/order; do sleep 0.1; done;"),
@@ -289,7 +289,7 @@ def test_init_container_does_not_run_again_with_its_container(trial, order, poli
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_sidecar_that_ends_is_restarted_and_its_code_does_not_count(trial, order, code):
+def test_sidecar_that_exits_is_restarted_and_its_exit_code_is_ignored(trial, order, code):
     side = specs.container("side", f"echo side-start >> /data/order; sleep 0.2; exit {code}", restartPolicy="Always",
                            volumeMounts=[specs.mount("data", "/data")])
     pod = trial.end(specs.container(script="until [ $(grep -c side-start /data/order) -ge 2 ]; do sleep 0.1; done",
@@ -298,7 +298,7 @@ def test_sidecar_that_ends_is_restarted_and_its_code_does_not_count(trial, order
     assert status_of(pod, "side")["restartCount"] >= 1 and pod["status"]["phase"] == "Succeeded"
 
 
-def test_sidecars_stop_last_first(trial, order):
+def test_sidecars_stop_in_reverse_order(trial, order):
     trial.start(idle("main", "data"), initContainers=[idle(name, "data", restartPolicy="Always") for name in ("side1", "side2", "side3")],
                 volumes=trial.volumes, terminationGracePeriodSeconds=60)
     wait(lambda: len(lines(order)) == 4, "all have started")
@@ -307,7 +307,7 @@ def test_sidecars_stop_last_first(trial, order):
     assert lines(order)[4:] == ["main-end", "side3-end", "side2-end", "side1-end"]
 
 
-def test_pod_that_is_deleted_during_its_start_is_gone_soon(trial):
+def test_pod_is_removed_without_delay_when_it_is_deleted_during_its_start(trial):
     trial.bind(specs.container(), initContainers=[specs.container("init")], terminationGracePeriodSeconds=600)
     trial.wait(lambda pod: "running" in state(pod, "init"), "the init container runs")
     trial.node.wait_pod(trial.name, lambda pod: world.handles(trial.node.init(trial.name, "init"), 15), "listens")
@@ -343,7 +343,7 @@ def test_status_does_not_change_when_the_agent_restarts(node, probes):
     assert after["status"] == before["status"]
 
 
-def test_pods_that_ended_do_not_count_after_a_restart(node):
+def test_terminated_pods_use_no_resources_after_a_restart_of_the_agent(node):
     node.bind("done", specs.container(script="true", resources={"requests": {"cpu": "1500m"}}), restartPolicy="Never")
     node.wait_api_phase("done", "Succeeded")
     node.restart()
@@ -351,7 +351,7 @@ def test_pods_that_ended_do_not_count_after_a_restart(node):
     node.wait_api_running("web")
 
 
-def test_pod_that_was_deleted_while_no_agent_ran_is_gone(node):
+def test_pod_is_removed_after_it_was_deleted_while_no_agent_ran(node):
     node.bind("done", specs.container(script="true"), restartPolicy="Never")
     node.bind("web")
     node.wait_api_phase("done", "Succeeded")
@@ -365,7 +365,7 @@ def test_pod_that_was_deleted_while_no_agent_ran_is_gone(node):
     wait(lambda: not world.is_alive(pid), "the process of a pod that is unknown has ended")
 
 
-def test_pod_that_the_node_refuses_is_deleted_though_no_agent_ran(node):
+def test_rejected_pod_is_deleted_after_it_was_deleted_while_no_agent_ran(node):
     node.kill9()
     node.bind("web", nodeSelector={"no-such": "label"})
     node.client.delete("pods", node.namespace, "web")
@@ -440,7 +440,7 @@ def test_mirror_pod_stays_as_long_as_its_pod_terminates(node):
     node.wait_api_gone(mirror(node, "web"))
 
 
-def test_static_pod_that_changes_while_it_terminates_ends_as_its_last_version(node):
+def test_static_pod_reaches_its_last_version_after_changes_during_termination(node):
     node.drop(graceful(node))
     wait_mirror(node)
     wait(lambda: os.path.exists(f"{node.data}/up"), "the trap is set")
@@ -463,7 +463,7 @@ def test_static_pod_loses_a_container_while_no_agent_runs(node, extra):
     assert not pod["status"].get("initContainerStatuses")
 
 
-def test_static_pod_that_is_removed_while_no_agent_runs_ends(node):
+def test_static_pod_terminates_after_its_file_was_removed_while_no_agent_ran(node):
     node.drop(node.static("web"))
     wait_mirror(node)
     pid = node.init("web")
@@ -489,7 +489,7 @@ METRICS = ["container_cpu_usage_seconds_total", "container_memory_working_set_by
            "pod_cpu_usage_seconds_total", "pod_memory_working_set_bytes"]
 
 
-def test_resource_metrics_are_those_of_the_kubelet(node):
+def test_resource_metrics_have_the_names_of_the_kubelet(node):
     node.bind("web", specs.container(resources={"limits": {"memory": "50Mi"}}))
     node.wait_api_running("web")
     text = wait(lambda: ask(node, "/metrics/resource"), "metrics")
@@ -529,7 +529,7 @@ def cadvisor_values(text, name, container):
     return [float(value) for value, _ in found]
 
 
-def test_container_metrics_are_those_of_cadvisor(node):
+def test_container_metrics_have_the_names_of_cadvisor(node):
     node.bind("web", specs.container(resources={"limits": {"memory": "80M"}},
                                      script="trap 'exit 0' TERM; echo bytes > /file; " + specs.IDLE))
     node.wait_api_running("web")
@@ -620,7 +620,7 @@ def expect_pod(pod):
     assert pod["process_stats"]["process_count"] >= 1
 
 
-def test_configuration_is_shown_with_its_kind(node):
+def test_configz_shows_the_configuration_with_its_kind(node):
     shown = json.loads(ask(node, "/configz"))["kubeletconfig"]
     assert shown["apiVersion"] == "kubelet.config.k8s.io/v1beta1" and shown["kind"] == "KubeletConfiguration"
 
@@ -665,7 +665,7 @@ def fixture_low_class(plane):
     plane.client.delete("priorityclasses", None, "evicted-first")
 
 
-def test_pods_are_evicted_by_the_priority_of_the_cluster(make_node, low_class):
+def test_pods_are_evicted_by_the_priority_that_the_cluster_assigns(make_node, low_class):
     """All pods together may use up to 120 MiB."""
     node = make_node(config={"evictionHard": {"allocatableMemory.available": str(memory_total() - 120 * MIB)},
                              "evictionPressureTransitionPeriod": "4s"})
@@ -706,7 +706,7 @@ def test_critical_pod_that_does_not_fit_preempts_others(make_node):
 
 # Images
 
-def test_image_that_is_not_used_is_removed_after_its_time(make_node, shared):
+def test_unused_image_is_removed_after_its_maximum_age(make_node, shared):
     """The image in use stays. It could not be imported again, because its archive is gone."""
     node = make_node(shared["agnhost"], config={"imageMinimumGCAge": "1s", "imageMaximumGCAge": "3s"})
     node.bind("used")

@@ -41,7 +41,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("what", MESSAGES)
-def test_message_of_a_container_that_ended(trial, what):
+def test_termination_message_is_reported_when_a_container_ends(trial, what):
     fields, script, options, message = MESSAGES[what]
     ended = terminated(trial.end(specs.container(script=script, **fields), **options))
     assert ended.get("message", "") == message and ended["reason"] == ("Error" if options else "Completed")
@@ -61,7 +61,7 @@ def test_command_that_always_fails_has_a_reason_and_can_be_deleted(trial):
 
 
 @pytest.mark.parametrize("network", [False, True])
-def test_aliases_are_in_the_hosts_file(trial, network):
+def test_hosts_file_contains_the_host_aliases(trial, network):
     trial.expect(["123.45.67.89\tfoo\tbar"], program("cat", "/etc/hosts"), hostNetwork=network,
                  hostAliases=[{"ip": "123.45.67.89", "hostnames": ["foo", "bar"]}])
 
@@ -76,14 +76,14 @@ def test_hosts_file_is_managed_unless_the_pod_mounts_its_own(trial):
     assert not trial.exec("cat", "/etc/hosts", container="own").startswith(HOSTS)
 
 
-def test_hosts_file_of_the_host_network_is_that_of_the_node(trial):
+def test_hosts_file_is_that_of_the_node_in_the_host_network(trial):
     trial.start(specs.container(), hostNetwork=True)
     text = trial.exec("cat", "/etc/hosts")
     assert text.startswith(HOSTS) and world.read("/etc/hosts").strip() in text
 
 
 @pytest.mark.parametrize("read_only, phase", [(True, "Failed"), (False, "Succeeded")])
-def test_root_file_system_is_written_unless_it_is_read_only(trial, read_only, phase):
+def test_root_file_system_is_writable_unless_it_is_read_only(trial, read_only, phase):
     pod = trial.end(specs.container(script="echo test > /file", securityContext={"readOnlyRootFilesystem": read_only}), phase=phase)
     assert terminated(pod)["exitCode"] == (1 if read_only else 0)
 
@@ -121,7 +121,7 @@ def test_deadline_of_a_running_pod_is_updated(trial):
     assert pod["status"]["reason"] == "DeadlineExceeded"
 
 
-def test_collection_of_pods_is_deleted(trial):
+def test_pods_are_deleted_as_a_collection(trial):
     names = [f"{trial.name}-{i}" for i in range(3)]
     for name in names:
         trial.bind(name=name, metadata={"labels": {"set": trial.name}})
@@ -132,7 +132,7 @@ def test_collection_of_pods_is_deleted(trial):
         trial.wait_gone(name)
 
 
-def test_status_of_a_pod_is_patched_and_keeps_what_is_not_the_nodes(trial):
+def test_status_patch_keeps_conditions_of_other_writers(trial):
     trial.start()
     trial.patch("pods", {"status": {"conditions": [{"type": "example.com/mine", "status": "True"}]}}, subresource="status")
     trial.patch("pods", {"metadata": {"labels": {"a": "b"}}})
@@ -148,7 +148,7 @@ def test_image_update_resets_the_back_off(trial):
     trial.wait_waiting("ErrImagePull", "ImagePullBackOff", "CreateContainerError", "ErrImageNeverPull")
 
 
-def test_node_sends_its_status_rarely_and_renews_its_lease(trial):
+def test_node_renews_its_lease_and_rarely_sends_its_status(trial):
     """Without a change only the Lease is requested: the Node keeps its resource version for two renewals."""
     trial.start()
     status = trial.node.node()["status"]
@@ -222,7 +222,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("what", RULES)
-def test_rule_decides_about_a_restart(trial, what):
+def test_restart_rule_overrides_the_restart_policy(trial, what):
     policy, fields, restarts = RULES[what]
     trial.bind(specs.container(script="exit 42", **fields), restartPolicy=policy)
     if restarts:
@@ -234,7 +234,7 @@ def test_rule_decides_about_a_restart(trial, what):
 
 # Images, classes and refusals of the node
 
-def test_image_of_a_registry_that_does_not_exist_is_not_pulled(trial):
+def test_image_pull_fails_if_the_registry_does_not_exist(trial):
     trial.bind({**specs.container(), "image": "invalid.registry.k8s.io/invalid/alpine:3.1"})
     trial.wait_waiting("ErrImagePull", "ImagePullBackOff")
 
@@ -270,17 +270,17 @@ def test_runtime_class_that_was_deleted_is_refused(trial, make_class):
         trial.node.client.delete("pods", trial.node.namespace, f"{trial.name}-late", grace=0)
         return False
 
-    wait(is_refused, "the cache of the server knows that the class is gone")
+    wait(is_refused, "the cache of the server has noticed that the class is gone")
 
 
-def test_runtime_class_of_an_unknown_handler_fails_the_start(trial, make_class):
+def test_pod_does_not_start_if_its_runtime_class_has_an_unknown_handler(trial, make_class):
     trial.bind(runtimeClassName=make_class("non-existent-handler"))
     trial.node.wait_event(trial.name, "FailedCreatePodSandBox")
     assert trial.read()["status"]["phase"] == "Pending"
 
 
 @pytest.mark.parametrize("overhead", [None, {"cpu": "10m", "memory": "1Mi"}])
-def test_runtime_class_has_an_overhead(trial, make_class, overhead):
+def test_runtime_class_overhead_is_added_to_the_pod(trial, make_class, overhead):
     name = make_class("runc", **({"overhead": {"podFixed": overhead}} if overhead else {}))
     pod = trial.start(specs.container(resources={"requests": {"cpu": "100m", "memory": "20Mi"}, "limits": {
         "cpu": "200m", "memory": "40Mi"}}), runtimeClassName=name)
@@ -305,14 +305,14 @@ def test_sysctls_that_are_invalid_are_refused_one_by_one(trial):
     assert 'Invalid value: "foo-"' in message and 'Invalid value: "bar.."' in message and "safe-and-unsafe" not in message
 
 
-def test_sysctl_that_is_unsafe_is_refused_by_the_node(trial):
+def test_node_rejects_a_pod_with_an_unsafe_sysctl(trial):
     trial.bind(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "10000000000"}]})
     pod = trial.node.wait_api_phase(trial.name, "Failed")
     assert pod["status"]["reason"] == "SysctlForbidden"
 
 
 @pytest.mark.parametrize("privileged", [False, True])
-def test_privileged_container_changes_the_network(trial, privileged):
+def test_only_a_privileged_container_can_change_the_network(trial, privileged):
     trial.start(specs.container(securityContext={"privileged": privileged}))
     trial.exec("ip", "link", "add", "bridge1", "type", "bridge")
     assert ("bridge1" in trial.exec("ip", "link")) == privileged
@@ -327,7 +327,7 @@ def test_privileged_container_changes_the_network(trial, privileged):
     ({"subdomain": "t", "hostnameOverride": "override-host"}, "override-host"),
     ({"hostname": "custom"}, "custom"), ({"subdomain": "t", "hostname": "custom"}, "custom"),
     ({"hostname": "custom", "setHostnameAsFQDN": True}, "custom"), ({}, None)])
-def test_host_name_of_a_pod(trial, fields, name):
+def test_host_name_follows_the_pod_spec(trial, fields, name):
     trial.expect([name or trial.name], program("hostname"), **fields)
 
 
@@ -358,26 +358,26 @@ def test_container_runs_as_root(trial):
     trial.expect(["0"], program("id", "-u", securityContext={"runAsUser": 0}))
 
 
-def test_container_that_is_not_root_runs(trial):
+def test_run_as_non_root_accepts_another_user(trial):
     trial.expect(["1000"], program("id", "-u", securityContext={"runAsNonRoot": True, "runAsUser": 1000}))
 
 
 @pytest.mark.parametrize("user", [{"runAsUser": 0}, {}])
-def test_container_that_is_root_does_not_run_if_the_pod_forbids_it(trial, user):
+def test_run_as_non_root_refuses_root(trial, user):
     trial.bind(specs.container(securityContext={"runAsNonRoot": True, **user}))
     pod = trial.wait_waiting("CreateContainerConfigError")
     assert "oot" in state(pod)["waiting"]["message"] and pod["status"]["phase"] == "Pending"
 
 
 @pytest.mark.parametrize("allowed, shown", [(None, "0"), (True, "0"), (False, "1")])
-def test_container_gains_privileges_unless_it_may_not(trial, allowed, shown):
+def test_container_can_gain_privileges_unless_the_pod_forbids_it(trial, allowed, shown):
     security = {"runAsUser": 1000, **({} if allowed is None else {"allowPrivilegeEscalation": allowed})}
     trial.expect([f"NoNewPrivs:\t{shown}"], program("cat", "/proc/self/status", securityContext=security))
 
 
 @pytest.mark.parametrize("policy, groups", [(None, {"1000", "29", "60000"}), ("Merge", {"1000", "29", "60000"}),
                                             ("Strict", {"1000", "60000"})])
-def test_groups_of_the_image_are_added_unless_they_must_not_be(trial, policy, groups):
+def test_supplementary_groups_of_the_image_follow_the_policy_of_the_pod(trial, policy, groups):
     """The user 'app' of the image is in its group 29."""
     pod = trial.start(securityContext={"runAsUser": 1000, "runAsGroup": 1000, "supplementalGroups": [60000],
                                        **({"supplementalGroupsPolicy": policy} if policy else {})})
@@ -391,12 +391,12 @@ def namespaces(trial):
 
 
 @pytest.mark.parametrize("host", [False, True])
-def test_pod_has_separate_users_on_request(trial, host):
+def test_pod_has_a_user_namespace_on_request(trial, host):
     trial.start(hostUsers=host)
     assert (namespaces(trial) == world.read("/proc/self/uid_map").split()) == host
 
 
-def test_volumes_of_a_pod_with_users_of_its_own_belong_to_them(trial):
+def test_volumes_belong_to_the_ids_of_the_pod_in_a_user_namespace(trial):
     trial.config_map({"key": "value"})
     trial.secret({"key": "value"})
     names = ("cm", "secret", "info", "projected", "empty")
@@ -410,13 +410,13 @@ def test_volumes_of_a_pod_with_users_of_its_own_belong_to_them(trial):
             assert trial.exec("stat", "-L", "-c", "%u=%g", f"/v/{name}/key") == "0=0\n", name
 
 
-def test_group_of_the_pod_with_users_of_its_own_is_one_of_them(trial):
+def test_fs_group_is_an_id_of_the_pod_in_a_user_namespace(trial):
     trial.start(specs.container(volumeMounts=[specs.mount("v", "/v")]), hostUsers=False, volumes=[{"name": "v", "emptyDir": {}}],
                 securityContext={"fsGroup": 200})
     assert trial.exec("stat", "-c", "%g", "/v") == "200\n"
 
 
-def test_pods_with_users_of_their_own_are_counted(trial):
+def test_metric_counts_pods_in_user_namespaces(trial):
     def count():
         text = trial.node.get("/metrics")[1]
         return float(re.search(r"^kubelet_started_user_namespaced_pods_total (\S+)", text, re.M).group(1))
@@ -510,7 +510,7 @@ def test_pod_is_resized(trial, requests, limits):
     assert status_of(trial.read())["restartCount"] == 0
 
 
-def test_memory_limit_is_not_set_below_what_is_used(trial):
+def test_memory_limit_is_not_set_below_the_usage(trial):
     script = f"head -c 20971520 /dev/zero > /mem/file; {specs.IDLE}"
     trial.start(specs.container(script=script, resources=guaranteed(20, 64), volumeMounts=[specs.mount("mem", "/mem")]),
                 volumes=[{"name": "mem", "emptyDir": {"medium": "Memory"}}])
@@ -546,7 +546,7 @@ LEVELS = {
 
 
 @pytest.mark.parametrize("what", LEVELS)
-def test_resources_of_a_pod(trial, what):
+def test_pod_level_resources_are_applied_to_the_pod_cgroup(trial, what):
     level, containers, limits = LEVELS[what]
     pod = trial.start(*[specs.container(name, resources=one) for name, one in zip(("main", "c2"), containers)],
                       **({"resources": level} if level else {}))
@@ -554,13 +554,13 @@ def test_resources_of_a_pod(trial, what):
     assert cgroup(trial) == (limits[0], limits[1] * 1024**2)
 
 
-def test_values_of_secrets_stay_out_of_the_log_of_the_agent(trial):
+def test_agent_log_does_not_contain_values_of_secrets(trial):
     """The values in a pod are not taken from the agent's report."""
     trial.secret({"key": "very-hidden-value"})
     trial.start(specs.container(env=[variable("S", "secretKeyRef", name=trial.name, key="key"), value("T", "$(S)")]))
     assert "very-hidden-value" not in trial.node.said()
 
 
-def test_log_of_the_image_for_tests_is_read(trial):
+def test_log_is_readable_when_the_test_image_runs(trial):
     trial.bind(agnhost("pause"))
     trial.wait_output("Paused")

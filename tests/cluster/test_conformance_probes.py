@@ -50,7 +50,7 @@ def test_pod_is_not_ready_before_the_delay_of_its_probe(trial, place):
 
 
 def seconds(text):
-    """A time of day; no test lasts longer than the rest of one."""
+    """Longer than any test lasts."""
     hours, minutes, rest = text.rstrip("Z").split("T")[1].split(":")
     return int(hours) * 3600 + int(minutes) * 60 + int(rest)
 
@@ -88,7 +88,7 @@ RESTARTS = {
 
 @PLACES
 @pytest.mark.parametrize("what", RESTARTS)
-def test_container_is_restarted_by(trial, place, what):
+def test_container_is_restarted_if_its_probe_fails(trial, place, what):
     make, word = RESTARTS[what]
     bind(trial, place, make())
     trial.wait_restarts(1)
@@ -102,7 +102,7 @@ def test_container_is_restarted_by(trial, place, what):
 
 
 @PLACES
-def test_count_of_restarts_only_grows(trial, place):
+def test_restart_count_never_decreases_while_a_probe_fails(trial, place):
     bind(trial, place, shell(livenessProbe=often(FAIL)))
     last = 0
     for count in (1, 2, 3):
@@ -126,7 +126,7 @@ STAYS = {
 
 @PLACES
 @pytest.mark.parametrize("what", STAYS)
-def test_container_is_not_restarted_by(trial, place, what):
+def test_container_is_not_restarted_unless_its_probe_fails(trial, place, what):
     """The container must not be restarted during three periods, which the metrics of the agent count if a probe
     runs."""
     bind(trial, place, STAYS[what]())
@@ -153,7 +153,7 @@ def test_container_is_ready_at_once_after_its_startup_probe(trial, place):
 
 @PLACES
 @pytest.mark.parametrize("probe", ["livenessProbe", "startupProbe"])
-def test_probe_has_a_grace_period_of_its_own(trial, place, probe):
+def test_probe_grace_period_overrides_that_of_the_pod(trial, place, probe):
     """The grace period of the pod would outlast the test."""
     bind(trial, place, shell("trap '' TERM; while :; do sleep 1; done", **{probe: often(FAIL, terminationGracePeriodSeconds=1)}),
          terminationGracePeriodSeconds=500)
@@ -163,7 +163,7 @@ def test_probe_has_a_grace_period_of_its_own(trial, place, probe):
 # The end
 
 @PLACES
-def test_pod_that_terminates_gets_unready_by_its_probe(trial, place):
+def test_terminating_pod_becomes_unready_by_its_probe(trial, place):
     script = "touch /tmp/health; trap 'rm -f /tmp/health; until test -e /tmp/end; do sleep 0.1; done; exit 0' TERM; sleep 100000 & wait"
     bind(trial, place, shell(script, readinessProbe=often(FILE)), terminationGracePeriodSeconds=60)
     trial.node.wait_api_running(trial.name)
@@ -174,7 +174,7 @@ def test_pod_that_terminates_gets_unready_by_its_probe(trial, place):
 
 
 @PLACES
-def test_pod_that_terminates_is_not_restarted_by_its_probe(trial, place):
+def test_terminating_pod_is_not_restarted_by_its_probe(trial, place):
     script = "touch /tmp/health; trap 'rm -f /tmp/health; sleep 3; exit 0' TERM; sleep 100000 & wait"
     bind(trial, place, shell(script, readinessProbe=often(FILE), livenessProbe=often(FILE)), terminationGracePeriodSeconds=60)
     trial.node.wait_api_running(trial.name)
@@ -229,7 +229,7 @@ def test_hook_is_executed(trial, place, handler, moment):
 
 
 @pytest.mark.parametrize("length", [0, 2])
-def test_hook_that_sleeps_ends_before_the_grace_period(trial, length):
+def test_sleep_hook_ends_before_the_grace_period(trial, length):
     grace = 600
     trial.start(shell(lifecycle={"preStop": {"sleep": {"seconds": length}}}), terminationGracePeriodSeconds=grace)
     trial.delete()
@@ -239,7 +239,7 @@ def test_hook_that_sleeps_ends_before_the_grace_period(trial, length):
     assert not trial.node.events(trial.name, "FailedPreStopHook")
 
 
-def test_hook_that_sleeps_is_shortened_with_the_grace_period(trial):
+def test_sleep_hook_ends_early_when_the_grace_period_is_shortened(trial):
     trial.start(shell(lifecycle={"preStop": {"sleep": {"seconds": 300}}}), terminationGracePeriodSeconds=600)
     trial.delete()
     trial.wait(lambda pod: pod["metadata"].get("deletionTimestamp"), "is being deleted")
@@ -247,7 +247,7 @@ def test_hook_that_sleeps_is_shortened_with_the_grace_period(trial):
     trial.wait_gone()
 
 
-def test_hook_of_a_container_that_ended_is_not_waited_for(trial):
+def test_sleep_hook_is_not_waited_for_after_its_container_has_ended(trial):
     trial.bind(shell("sleep 2", lifecycle={"preStop": {"sleep": {"seconds": 300}}}), terminationGracePeriodSeconds=600,
                restartPolicy="Always")
     trial.node.wait_api_running(trial.name)

@@ -32,14 +32,14 @@ OBJECTS = {"config map": (lambda trial, data: trial.config_map(data), "configMap
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
-def test_key_of_an_object_is_a_variable(trial, kind):
+def test_variable_has_the_value_of_a_key(trial, kind):
     make, key, _ = OBJECTS[kind]
     make(trial, {"data-1": "value-1"})
     trial.expect(["DATA_1=value-1"], program("env", env=[variable("DATA_1", key, name=trial.name, key="data-1")]))
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
-def test_object_is_the_environment_with_and_without_a_prefix(trial, kind):
+def test_env_from_adds_all_keys_with_and_without_a_prefix(trial, kind):
     make, _, ref = OBJECTS[kind]
     make(trial, {"data_1": "value-1", "data_2": "value-2", "data_3": "value-3"})
     trial.expect([f"{prefix}data_{i}=value-{i}" for prefix in ("", "p_") for i in (1, 2, 3)],
@@ -48,7 +48,7 @@ def test_object_is_the_environment_with_and_without_a_prefix(trial, kind):
 
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("prefix", ["p-", "1-", "$_-", "a.b/", "#", "#@,!"])
-def test_prefix_may_be_of_almost_any_character(trial, kind, prefix):
+def test_env_from_prefix_accepts_almost_any_character(trial, kind, prefix):
     make, _, ref = OBJECTS[kind]
     make(trial, {"data-1": "value-1"})
     trial.expect([f"{prefix}data-1=value-1"], program("env", envFrom=[{"prefix": prefix, ref: {"name": trial.name}}]))
@@ -56,7 +56,7 @@ def test_prefix_may_be_of_almost_any_character(trial, kind, prefix):
 
 # Expansion
 
-def test_variables_are_composed_of_variables(trial):
+def test_variables_refer_to_other_variables(trial):
     trial.expect(["FOO=foo-value", "BAR=bar-value", "FOOBAR=foo-value;;bar-value"], program("env", env=[
         value("FOO", "foo-value"), value("BAR", "bar-value"), value("FOOBAR", "$(FOO);;$(BAR)")]))
 
@@ -70,12 +70,12 @@ def test_variables_are_expanded_in_the_arguments(trial):
                                          env=[value("TEST_VAR", "test-value")]))
 
 
-def test_names_of_variables_are_of_almost_any_printable_character(trial):
+def test_variable_names_accept_almost_any_printable_character(trial):
     names = ["!\"#$%&'()", "* +,-./0123456789", ":;<>?@", "[\\]^_`{}|~"]
     trial.expect([f"{name}=value" for name in names], program("env", env=[value(name, "value") for name in names]))
 
 
-def test_variables_are_expanded_in_the_path_below_a_volume(trial):
+def test_variables_are_expanded_in_a_sub_path(trial):
     trial.expect(["0"], specs.container(
         script="test -d /whole/$POD_NAME; echo $?", env=[value("POD_NAME", trial.name)],
         volumeMounts=[specs.mount("work", "/part", subPathExpr="$(POD_NAME)"), specs.mount("work", "/whole")]),
@@ -83,7 +83,7 @@ def test_variables_are_expanded_in_the_path_below_a_volume(trial):
 
 
 @pytest.mark.parametrize("path", ["..", "/tmp"])
-def test_variable_does_not_lead_out_of_its_volume(trial, path):
+def test_expanded_sub_path_does_not_lead_out_of_its_volume(trial, path):
     trial.bind(specs.container(env=[value("POD_NAME", path)],
                                volumeMounts=[specs.mount("work", "/part", subPathExpr="$(POD_NAME)")]), volumes=[CHANGING])
     pod = trial.wait_waiting("CreateContainerConfigError")
@@ -94,7 +94,7 @@ ANNOTATED = {"env": [value("POD_NAME", "foo"), field("ANNOTATION", "metadata.ann
              "volumeMounts": [specs.mount("work", "/part", subPathExpr="$(ANNOTATION)/$(POD_NAME)"), specs.mount("work", "/whole")]}
 
 
-def test_pod_with_a_path_that_fails_runs_once_it_is_fixed(trial):
+def test_pod_runs_once_its_invalid_sub_path_is_corrected(trial):
     trial.bind(specs.container(**ANNOTATED), volumes=[CHANGING], metadata={"annotations": {"notmysubpath": "mypath"}})
     pod = trial.wait_waiting("CreateContainerConfigError")
     assert pod["status"]["phase"] == "Pending"
@@ -102,7 +102,7 @@ def test_pod_with_a_path_that_fails_runs_once_it_is_fixed(trial):
     trial.node.wait_api_running(trial.name)
 
 
-def test_files_are_written_below_a_path_of_variables(trial):
+def test_files_can_be_written_in_an_expanded_sub_path(trial):
     trial.start(specs.container(**ANNOTATED), volumes=[CHANGING], metadata={"annotations": {"mysubpath": "mypath"}})
     trial.exec("touch", "/whole/mypath/foo/test.log")
     assert trial.exec("ls", "/part") == "test.log\n"
@@ -118,7 +118,7 @@ def status_is_first(trial):
 
 # The downward API
 
-def test_fields_of_the_pod_are_variables(trial):
+def test_variables_have_the_values_of_pod_fields(trial):
     def lines(pod):
         status, metadata = pod["status"], pod["metadata"]
         return [f"NAME={metadata['name']}", f"NAMESPACE={metadata['namespace']}", f"UID={metadata['uid']}",
@@ -133,7 +133,7 @@ def test_fields_of_the_pod_are_variables(trial):
         metadata={"labels": {"a": "x"}, "annotations": {"b": "y"}})
 
 
-def test_addresses_of_a_pod_of_the_host_network_are_those_of_the_node(trial):
+def test_pod_addresses_are_those_of_the_node_in_the_host_network(trial):
     address = trial.node.address_of_node
     pod = trial.expect([f"HOST_IP={address}", f"POD_IP={address}"], program("env", env=[
         field("HOST_IP", "status.hostIP"), field("POD_IP", "status.podIP")]), hostNetwork=True)
@@ -144,22 +144,22 @@ RESOURCES = [resource("CPU_LIMIT", "limits.cpu"), resource("MEMORY_LIMIT", "limi
              resource("MEMORY_REQUEST", "requests.memory")]
 
 
-def test_resources_of_the_container_are_variables(trial):
+def test_variables_have_the_values_of_container_resources(trial):
     trial.expect(["CPU_LIMIT=2", "MEMORY_LIMIT=67108864", "CPU_REQUEST=1", "MEMORY_REQUEST=33554432"], program(
         "env", env=RESOURCES, resources={"requests": {"cpu": "250m", "memory": "32Mi"}, "limits": {"cpu": "1250m", "memory": "64Mi"}}))
 
 
-def test_resources_without_limits_are_those_of_the_node(trial):
+def test_resource_variables_default_to_the_allocatable_of_the_node(trial):
     trial.expect([f"CPU_LIMIT={allocatable(trial, 'cpu')}", f"MEMORY_LIMIT={allocatable(trial, 'memory')}"],
                  program("env", env=RESOURCES[:2]))
 
 
-def test_resources_without_limits_are_those_of_the_pod(trial):
+def test_resource_variables_default_to_the_limits_of_the_pod(trial):
     trial.expect(["CPU_LIMIT=2", "MEMORY_LIMIT=67108864"], program("env", env=RESOURCES[:2]), resources={
         "requests": {"cpu": "250m", "memory": "32Mi"}, "limits": {"cpu": "1250m", "memory": "64Mi"}})
 
 
-def test_resources_that_the_pod_does_not_limit_are_those_of_the_node(trial):
+def test_resource_variables_default_to_the_node_if_the_pod_sets_no_limit(trial):
     trial.expect(["CPU_LIMIT=2", f"MEMORY_LIMIT={allocatable(trial, 'memory')}"], program("env", env=RESOURCES[:2]), resources={
         "requests": {"cpu": "250m", "memory": "32Mi"}, "limits": {"cpu": "1250m"}})
 
@@ -167,16 +167,16 @@ def test_resources_that_the_pod_does_not_limit_are_those_of_the_node(trial):
 STORAGE = [resource("LIMIT", "limits.ephemeral-storage"), resource("REQUEST", "requests.ephemeral-storage")]
 
 
-def test_ephemeral_storage_of_the_container_is_a_variable(trial):
+def test_variable_has_the_ephemeral_storage_of_the_container(trial):
     trial.expect(["LIMIT=67108864", "REQUEST=33554432"], program("env", env=STORAGE, resources={
         "requests": {"ephemeral-storage": "32Mi"}, "limits": {"ephemeral-storage": "64Mi"}}))
 
 
-def test_ephemeral_storage_without_a_limit_is_that_of_the_node(trial):
+def test_ephemeral_storage_variable_defaults_to_the_allocatable_of_the_node(trial):
     trial.expect([f"LIMIT={allocatable(trial, 'ephemeral-storage')}"], program("env", env=STORAGE[:1]))
 
 
-def test_huge_pages_of_a_container_without_them_are_none(trial):
+def test_huge_pages_variable_is_zero_without_a_request(trial):
     trial.expect(["LIMIT=0", "REQUEST=0"], program("env", env=[
         resource("LIMIT", "limits.hugepages-2Mi"), resource("REQUEST", "requests.hugepages-2Mi")]))
 
@@ -196,35 +196,35 @@ def writer(*lines, name="setup"):
 CONFIG = {"volumes": [{"name": "config", "emptyDir": {}}], "initContainers": [writer("A='value-1'", "B='value-2'")]}
 
 
-def test_file_has_variables(trial):
+def test_env_file_gives_variables(trial):
     trial.expect(["A=value-1", "B=value-2"], program("env", env=[from_file("A", "A"), from_file("B", "B")]), **CONFIG)
 
 
-def test_file_has_variables_for_several_containers(trial):
+def test_env_file_gives_variables_to_several_containers(trial):
     trial.expect(["A=value-1"], program("env", env=[from_file("A", "A")]),
                  {**program("env", env=[from_file("A", "B")]), "name": "other"}, **CONFIG)
     assert "A=value-2" in trial.output("other")
 
 
 @pytest.mark.parametrize("missing", [{"key": "C"}, {"key": "A", "path": "other.env"}])
-def test_variable_that_is_optional_may_be_missing_in_its_file(trial, missing):
+def test_optional_variable_may_be_missing_in_its_env_file(trial, missing):
     trial.expect(["A=value-1"], program("env", env=[from_file("A", "A"), from_file("MISSING", optional=True, **missing)]), **CONFIG)
     assert not [line for line in trial.output() if line.startswith("MISSING=")]
 
 
 @pytest.mark.parametrize("missing", [{"key": "C"}, {"key": "A", "path": "other.env"}])
-def test_container_waits_for_a_variable_that_is_missing_in_its_file(trial, missing):
+def test_container_waits_while_a_variable_is_missing_in_its_env_file(trial, missing):
     trial.bind(program("env", env=[from_file("A", **missing)]), restartPolicy="Never", **CONFIG)
     trial.wait_waiting("CreateContainerConfigError")
 
 
-def test_hook_after_the_start_has_variables_of_a_file(trial):
+def test_post_start_hook_has_variables_of_an_env_file(trial):
     trial.expect(["PostStart: value-1"], specs.container(
         script="until test -s /tmp/out; do sleep 0.1; done; cat /tmp/out", env=[from_file("A", "A")],
         lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "echo PostStart: $A > /tmp/out"]}}}), **CONFIG)
 
 
-def test_hook_before_the_stop_has_variables_of_a_file(trial):
+def test_pre_stop_hook_has_variables_of_an_env_file(trial):
     command = ["sh", "-c", "echo PreStop: $A >> /proc/1/fd/1; until test -e /tmp/seen; do sleep 0.1; done"]
     trial.start(specs.container(env=[from_file("A", "A")], lifecycle={"preStop": {"exec": {"command": command}}}),
                 **{**CONFIG, "terminationGracePeriodSeconds": 60})
@@ -235,17 +235,17 @@ def test_hook_before_the_stop_has_variables_of_a_file(trial):
 
 
 @pytest.mark.parametrize("volume", [{}, {"volumes": [{"name": "config", "secret": {"secretName": "s"}}]}])
-def test_file_of_variables_is_of_an_emptyDir_of_the_pod(trial, volume):
+def test_env_file_must_be_in_an_emptyDir_of_the_pod(trial, volume):
     message = trial.refused(program("env", env=[from_file("A", "A", volume="config")]), **volume)
     assert "fileKeyRef" in message
 
 
-def test_init_container_has_variables_of_a_file(trial):
+def test_init_container_has_variables_of_an_env_file(trial):
     trial.expect(["A=value-1"], specs.container(script="true"), container="user", **{**CONFIG, "initContainers": [
         *CONFIG["initContainers"], {**program("env", env=[from_file("A", "A")]), "name": "user"}]})
 
 
-def test_ephemeral_container_has_variables_of_a_file(trial):
+def test_ephemeral_container_has_variables_of_an_env_file(trial):
     trial.start(specs.container(), **CONFIG)
     trial.patch("pods", {"spec": {"ephemeralContainers": [{**program("env", env=[from_file("A", "A")]), "name": "debugger"}]}},
                 subresource="ephemeralcontainers")
@@ -255,7 +255,7 @@ def test_ephemeral_container_has_variables_of_a_file(trial):
 
 # Commands
 
-def test_image_has_arguments_of_its_own(trial):
+def test_image_arguments_are_used_by_default(trial):
     """The image's entrypoint without a word prints its help."""
     container = agnhost()
     del container["args"]
@@ -263,16 +263,16 @@ def test_image_has_arguments_of_its_own(trial):
     assert any("Usage" in line for line in trial.output()), trial.output()
 
 
-def test_arguments_replace_those_of_the_image(trial):
+def test_container_args_replace_those_of_the_image(trial):
     trial.expect(["[/agnhost entrypoint-tester override arguments]"], agnhost("entrypoint-tester", "override", "arguments"))
 
 
-def test_command_replaces_that_of_the_image(trial):
+def test_container_command_replaces_that_of_the_image(trial):
     container = {**agnhost(), "command": ["/agnhost", "entrypoint-tester"]}
     del container["args"]
     trial.expect(["[/agnhost entrypoint-tester]"], container)
 
 
-def test_command_and_arguments_replace_those_of_the_image(trial):
+def test_container_command_and_args_replace_those_of_the_image(trial):
     trial.expect(["[/agnhost entrypoint-tester override arguments]"],
                  {**agnhost("entrypoint-tester", "override", "arguments"), "command": ["/agnhost"]})

@@ -62,7 +62,7 @@ MODES = {"as they are": ({}, None, "-rw-r--r--"), "of a mode": ({}, 0o400, "-r--
 
 @KINDS
 @pytest.mark.parametrize("how", MODES)
-def test_files_of_an_object(trial, what, how):
+def test_object_volume_files_have_content_and_mode(trial, what, how):
     volume = make(trial, what, {"data-1": "value-1"})
     security, mode, shown = MODES[how]
     trial.expect(['content of file "/etc/volume/data-1": value-1', f'mode of file "/etc/volume/data-1": {shown}'],
@@ -77,7 +77,7 @@ ITEMS = {"as they are": ({}, None, "-rw-r--r--"), "of a mode": ({}, 0o400, "-r--
 
 @KINDS
 @pytest.mark.parametrize("how", ITEMS)
-def test_items_of_an_object(trial, what, how):
+def test_object_volume_items_have_path_and_mode(trial, what, how):
     volume = make(trial, what, {"data-1": "value-1", "data-2": "value-2"})
     security, mode, shown = ITEMS[how]
     path = "/etc/volume/path/to/data-2"
@@ -89,7 +89,7 @@ def test_items_of_an_object(trial, what, how):
 
 
 @KINDS
-def test_object_in_several_volumes(trial, what):
+def test_object_can_be_mounted_in_several_volumes(trial, what):
     volume = make(trial, what, {"data-1": "value-1"})
     trial.expect(['content of file "/etc/one/data-1": value-1'],
                  agnhost("mounttest", "--file_content=/etc/one/data-1",
@@ -98,7 +98,7 @@ def test_object_in_several_volumes(trial, what):
 
 
 @KINDS
-def test_updates_of_objects_that_are_optional(trial, what):
+def test_optional_volumes_follow_updates_of_their_objects(trial, what):
     """One of the objects is deleted, one is changed, and one is created."""
     deleted, updated, created = (f"{trial.name}-{suffix}" for suffix in ("del", "upd", "new"))
     volume = make(trial, what, {"data-1": "value-1"}, deleted)
@@ -120,7 +120,7 @@ def test_updates_of_objects_that_are_optional(trial, what):
 
 
 @KINDS
-def test_pod_waits_for_an_object_that_is_not_optional(trial, what):
+def test_pod_waits_for_a_required_object(trial, what):
     _, volume = VOLUMES[what]
     trial.bind(specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", **volume("absent", optional=False)}])
     trial.node.wait_event(trial.name, "FailedMount")
@@ -128,7 +128,7 @@ def test_pod_waits_for_an_object_that_is_not_optional(trial, what):
 
 
 @KINDS
-def test_pod_waits_for_a_key_that_is_not_optional(trial, what):
+def test_pod_waits_for_a_required_key(trial, what):
     volume = make(trial, what, {"data-1": "value-1"})
     trial.bind(specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[
         {"name": "v", **volume(trial.name, items=[{"key": "absent", "path": "p"}], optional=False)}])
@@ -137,7 +137,7 @@ def test_pod_waits_for_a_key_that_is_not_optional(trial, what):
 
 
 @pytest.mark.parametrize("what", ["config map", "projected config map"])
-def test_update_of_a_config_map(trial, what):
+def test_config_map_volume_is_updated(trial, what):
     volume = make(trial, what, {"data-1": "value-1"})
     trial.start(specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", **volume(trial.name)}])
     assert trial.exec("cat", "/v/data-1") == "value-1"
@@ -145,7 +145,7 @@ def test_update_of_a_config_map(trial, what):
     wait(lambda: trial.exec("cat", "/v/data-1") == "value-2", "the new value", 120)
 
 
-def test_binary_data_of_a_config_map(trial):
+def test_config_map_volume_contains_binary_data(trial):
     trial.create("ConfigMap", "configmaps", data={"data-1": "value-1"},
                  binaryData={"dump.bin": base64.b64encode(bytes([0xde, 0xca, 0xfe, 0xba, 0xd0, 0xfe, 0xff])).decode()})
     trial.start(specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[
@@ -155,7 +155,7 @@ def test_binary_data_of_a_config_map(trial):
 
 
 @pytest.mark.parametrize("what", ["secret", "projected secret"])
-def test_secret_is_of_the_namespace_of_its_pod(trial, what):
+def test_secret_volume_uses_the_secret_in_the_namespace_of_the_pod(trial, what):
     """Another namespace has a Secret of the same name."""
     other = "default"
     volume = make(trial, what, {"data-1": "value-1"})
@@ -169,7 +169,7 @@ def test_secret_is_of_the_namespace_of_its_pod(trial, what):
         trial.node.client.delete("secrets", other, f"{trial.node.namespace}-{trial.name}")
 
 
-def test_all_sources_in_one_volume(trial):
+def test_projected_volume_combines_all_sources(trial):
     trial.config_map({"configmap-data": "configmap-value-1"})
     trial.secret({"secret-data": "secret-value-1"})
     trial.expect([trial.name, "secret-value-1", "configmap-value-1"], specs.container(
@@ -205,7 +205,7 @@ def of_resource(resource, divisor):
 @pytest.mark.parametrize("security, mode, item_mode, shown", [
     ({}, None, None, "-rw-r--r--"), ({}, 0o400, None, "-r--------"), ({}, None, 0o400, "-r--------"),
     ({**USER, **GROUP}, None, None, "-rw-r--r--"), ({**USER, **GROUP}, 0o440, None, "-r--r-----")])
-def test_name_of_the_pod_in_a_file(trial, way, security, mode, item_mode, shown):
+def test_downward_api_file_contains_the_name_of_the_pod(trial, way, security, mode, item_mode, shown):
     trial.expect([f'content of file "/info/info": {trial.name}',
                   f'mode of file "/info/info": {shown}'],
                  agnhost("mounttest", "--file_content=/info/info", "--file_mode=/info/info",
@@ -215,7 +215,7 @@ def test_name_of_the_pod_in_a_file(trial, way, security, mode, item_mode, shown)
 
 @WAYS
 @pytest.mark.parametrize("what", ["labels", "annotations"])
-def test_file_follows_labels_and_annotations(trial, way, what):
+def test_downward_api_file_follows_labels_and_annotations(trial, way, what):
     trial.start(specs.container(volumeMounts=[specs.mount("info", "/info")]), volumes=[info(way, of_field(f"metadata.{what}"))],
                 metadata={what: {"key1": "value1"}})
     assert 'key1="value1"' in trial.exec("cat", "/info/info")
@@ -227,7 +227,7 @@ def test_file_follows_labels_and_annotations(trial, way, what):
 @pytest.mark.parametrize("resource, divisor, shown", [
     ("limits.cpu", "1m", "1250"), ("limits.memory", "1", "67108864"), ("requests.cpu", "1m", "250"),
     ("requests.memory", "1", "33554432"), ("limits.cpu", "1", "2"), ("requests.memory", "1Mi", "32")])
-def test_resources_of_the_container_in_a_file(trial, way, resource, divisor, shown):
+def test_downward_api_file_contains_container_resources(trial, way, resource, divisor, shown):
     trial.expect([f'content of file "/info/info": {shown}'],
                  agnhost("mounttest", "--file_content=/info/info", volumeMounts=[specs.mount("info", "/info")], resources=RESOURCES),
                  volumes=[info(way, of_resource(resource, divisor))])
@@ -235,7 +235,7 @@ def test_resources_of_the_container_in_a_file(trial, way, resource, divisor, sho
 
 @WAYS
 @pytest.mark.parametrize("resource", ["cpu", "memory"])
-def test_resources_of_the_node_in_a_file(trial, way, resource):
+def test_downward_api_file_defaults_to_the_allocatable_of_the_node(trial, way, resource):
     trial.expect([f'content of file "/info/info": {allocatable(trial, resource)}'],
                  agnhost("mounttest", "--file_content=/info/info", volumeMounts=[specs.mount("info", "/info")]),
                  volumes=[info(way, of_resource(f"limits.{resource}", "1"))])
@@ -256,47 +256,47 @@ def check_empty(trial, medium, user, group, words, lines, **mount):
 @MEDIA
 @pytest.mark.parametrize("user", [0, 1001])
 @pytest.mark.parametrize("mode, shown", [("0644", "-rw-r--r--"), ("0666", "-rw-rw-rw-"), ("0777", "-rwxrwxrwx")])
-def test_new_file_of_an_empty_directory(trial, medium, user, mode, shown):
+def test_new_file_in_an_empty_dir_has_its_mode(trial, medium, user, mode, shown):
     check_empty(trial, medium, user, None, [f"--new_file_{mode}=/test/file", "--file_perm=/test/file"],
                 [f'perms of file "/test/file": {shown}', 'content of file "/test/file": mount-tester new file'])
 
 
 @MEDIA
 @pytest.mark.parametrize("group", [None, 1001])
-def test_mode_of_an_empty_directory(trial, medium, group):
+def test_empty_dir_is_writable_by_all(trial, medium, group):
     check_empty(trial, medium, None, group, ["--file_perm=/test"], ['perms of file "/test": -rwxrwxrwx'])
 
 
 @MEDIA
 @pytest.mark.parametrize("user", [0, 1001])
-def test_new_file_of_an_empty_directory_belongs_to_its_group(trial, medium, user):
+def test_new_file_in_an_empty_dir_belongs_to_its_group(trial, medium, user):
     check_empty(trial, medium, user, 123, ["--new_file_0660=/test/file", "--file_perm=/test/file", "--file_owner=/test/file"],
                 ['perms of file "/test/file": -rw-rw----', 'content of file "/test/file": mount-tester new file',
                  'owner GID of "/test/file": 123'])
 
 
 @pytest.mark.parametrize("medium, mode", [("", "dgrwxrwxrwx"), ("Memory", "dgtrwxrwxrwx")])
-def test_new_directory_of_an_empty_directory_belongs_to_its_group(trial, medium, mode):
+def test_new_directory_in_an_empty_dir_belongs_to_its_group(trial, medium, mode):
     check_empty(trial, medium, None, 123, ["--file_perm=/test", "--file_owner=/test", "--file_mode=/test"],
                 ['perms of file "/test": -rwxrwxrwx', 'owner UID of "/test": 0', 'owner GID of "/test": 123',
                  f'mode of file "/test": {mode}'], subPath="test-sub")
 
 
-def test_containers_share_an_empty_directory(trial):
+def test_containers_share_an_empty_dir(trial):
     shared = [specs.mount("v", "/shared")]
     trial.start(specs.container(script=f"echo hello > /shared/file; {specs.IDLE}", volumeMounts=shared),
                 specs.container("other", volumeMounts=shared), volumes=[{"name": "v", "emptyDir": {}}])
     wait(lambda: trial.exec("cat", "/shared/file", container="other") == "hello\n", "the file of the other container")
 
 
-def test_empty_directory_in_memory_has_its_size(trial):
+def test_empty_dir_in_memory_has_its_size(trial):
     trial.start(specs.container(volumeMounts=[specs.mount("v", "/share")]),
                 volumes=[{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "10Mi"}}])
     assert trial.exec("sh", "-c", "df | grep /share | awk '{print $2}'") == "10240\n"
 
 
 @MEDIA
-def test_volumes_of_a_pod_are_gone_with_it(trial, medium):
+def test_volumes_are_removed_with_their_pod(trial, medium):
     pod = trial.start(specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "emptyDir": {"medium": medium}}])
     path = f"{trial.node.state}/pods/{pod['metadata']['uid']}"
     assert os.path.exists(path)
@@ -307,7 +307,7 @@ def test_volumes_of_a_pod_are_gone_with_it(trial, medium):
 
 # Directories of the host
 
-def test_mode_of_a_directory_of_the_host(trial):
+def test_host_path_volume_keeps_the_mode_of_the_directory(trial):
     path = f"{trial.node.data}/{trial.name}"
     os.mkdir(path)
     os.chmod(path, 0o1777)
@@ -317,7 +317,7 @@ def test_mode_of_a_directory_of_the_host(trial):
 
 
 @pytest.mark.parametrize("part", [None, "sub-path"])
-def test_directory_of_the_host_is_read_and_written(trial, part):
+def test_host_path_volume_is_readable_and_writable(trial, part):
     below = {"subPath": part} if part else {}
     path = f"/test/{part}/file" if part else "/test/file"
     trial.bind(agnhost("mounttest", "--new_file_0644=/test/file", volumeMounts=[specs.mount("v", "/test", **below)]),
@@ -331,18 +331,18 @@ def test_directory_of_the_host_is_read_and_written(trial, part):
 
 @pytest.mark.parametrize("volume", [{"configMap": {"name": "absent"}}, {"secret": {"secretName": "absent"}}])
 @pytest.mark.parametrize("init", [False, True])
-def test_conditions_of_a_pod_without_its_volume(trial, volume, init):
+def test_pod_conditions_are_false_while_a_volume_is_missing(trial, volume, init):
     trial.bind(specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", **volume}],
                **({"initContainers": [specs.container("init", "true")]} if init else {}))
     trial.node.wait_event(trial.name, "FailedMount")
-    pod = trial.wait(lambda pod: condition(pod, "PodReadyToStartContainers").get("status") == "False", "lacks a sandbox")
+    pod = trial.wait(lambda pod: condition(pod, "PodReadyToStartContainers").get("status") == "False", "has no sandbox")
     assert condition(pod, "PodScheduled")["status"] == "True"
     assert condition(pod, "Initialized")["status"] == ("False" if init else "True")
     assert condition(pod, "ContainersReady")["status"] == condition(pod, "Ready")["status"] == "False"
     assert status_of(pod)["state"]["waiting"]["reason"] == ("PodInitializing" if init else "ContainerCreating")
 
 
-def test_pod_that_waits_for_its_volume_is_deleted(trial):
+def test_pod_can_be_deleted_while_it_waits_for_a_volume(trial):
     trial.bind(specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "configMap": {"name": "absent"}}])
     trial.node.wait_event(trial.name, "FailedMount")
     trial.delete()

@@ -78,7 +78,7 @@ class Driver:
             directory("mountpoint-dir", f"{self.kubelet}/pods"), directory("plugins-dir", f"{self.kubelet}/plugins"),
             directory("registration-dir", f"{self.kubelet}/plugins_registry")]})
         node.wait_pods("driver", 1)
-        wait(self.registered, lambda: f"the driver is in the CSINode; the agent said:\n{node.said()[-4000:]}")
+        wait(self.registered, lambda: f"the driver is in the CSINode; the log of the agent:\n{node.said()[-4000:]}")
 
     def registered(self):
         return (self.node.client.get("csinodes", None, self.node.node_name) or {}).get("spec", {}).get("drivers")
@@ -291,7 +291,7 @@ if PROGRAMS:
 
         def registered():
             return (client.get("csinodes", None, node.node_name) or {}).get("spec", {}).get("drivers")
-        wait(registered, lambda: f"the driver is in the CSINode; the agent said:\n{node.said()[-4000:]}")
+        wait(registered, lambda: f"the driver is in the CSINode; the log of the agent:\n{node.said()[-4000:]}")
         client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
             "capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteMany"], "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": "none", "mountOptions": ["nfsvers=4.1"],

@@ -67,7 +67,7 @@ def devices(node, name):
 
 
 if PROGRAMS:
-    def test_sample_device_plugin_gives_each_pod_a_device_of_its_own(make_node):
+    def test_sample_device_plugin_allocates_a_separate_device_to_each_pod(make_node):
         node = make_plugin_node(make_node)
         start_plugin(node, "sample", SAMPLE_IMAGE, env=[{"name": "PLUGIN_SOCK_DIR", "value": PLUGINS}])
         wait_counts(node, SAMPLE, "2", "2")
@@ -98,7 +98,7 @@ if PROGRAMS:
         wait_counts(node, SAMPLE, "2", "0")
         assert node.init("two") == processes["two"] and world.is_alive(processes["two"]), "a lost plugin takes nothing away"
 
-    def test_generic_device_plugin_opens_one_device_and_no_other(make_node):
+    def test_generic_device_plugin_allows_only_the_allocated_device(make_node):
         node = make_plugin_node(make_node)
         start_plugin(node, "generic", GENERIC_IMAGE, args=[
             "--device", "name: fuse\ngroups:\n  - count: 10\n    paths:\n      - path: /dev/fuse\n"])

@@ -18,18 +18,18 @@ def check(plane, directory, count, seed):
 
 
 @pytest.mark.data
-def test_random_manifests_are_judged_as_by_the_server(plane, tmp_path):
+def test_random_manifests_get_the_verdicts_of_the_api_server(plane, tmp_path):
     check(plane, tmp_path, COUNT, "0")
 
 
 @pytest.mark.data
 @pytest.mark.long
-def test_other_random_manifests_are_judged_as_by_the_server(plane, tmp_path):
+def test_more_random_manifests_get_the_verdicts_of_the_api_server(plane, tmp_path):
     check(plane, tmp_path, 20 * COUNT, os.environ.get("MAINSTAY_SEED") or str(random.randrange(10**6)))
 
 
 @pytest.mark.data
-def test_generated_manifests_are_neither_all_good_nor_all_bad(tmp_path):
+def test_generated_manifests_include_valid_and_invalid_ones(tmp_path):
     names = []
     for number in range(300):
         name, text = differential.generate.make("0", number)

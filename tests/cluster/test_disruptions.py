@@ -19,7 +19,7 @@ def wait_local(node, predicate, what, deadline=90.0):
     def look():
         pods = local_pods(node)
         return pods[0] if len(pods) == 1 and predicate(pods[0]) else None
-    return wait(look, lambda: f"{what}; there are {local_pods(node)}\nthe agent said:\n{node.said()[-4000:]}", deadline)
+    return wait(look, lambda: f"{what}; there are {local_pods(node)}\nthe log of the agent:\n{node.said()[-4000:]}", deadline)
 
 
 def variable(pod):
@@ -36,7 +36,7 @@ def runs_locally(pod):
                                                            for one in pod["status"]["conditions"])
 
 
-def test_pods_run_while_the_server_is_away_and_after_its_return(own_plane, make_own_node):
+def test_pods_keep_running_while_the_server_is_down_and_afterwards(own_plane, make_own_node):
     node = make_own_node()
     node.place("web", specs.container(script="trap 'exit 0' TERM; while :; do sleep 1; done"))
     node.wait_api_running("web")
@@ -51,7 +51,7 @@ def test_pods_run_while_the_server_is_away_and_after_its_return(own_plane, make_
                   "the restart is reported", 120)
 
 
-def test_node_starts_its_pods_while_the_server_is_away(own_plane, make_own_node):
+def test_node_starts_its_pods_while_the_server_is_down(own_plane, make_own_node):
     node = make_own_node()
     node.place("web")
     node.wait_api_running("web")
@@ -66,7 +66,7 @@ def test_node_starts_its_pods_while_the_server_is_away(own_plane, make_own_node)
     node.wait_api_running(f"own-{node.node_name}", 120)
 
 
-def test_serving_certificate_is_requested_once_the_server_is_back(own_plane, make_own_node):
+def test_serving_certificate_is_requested_once_the_server_is_up_again(own_plane, make_own_node):
     node = make_own_node(config={"serverTLSBootstrap": True}, start=False)
     own_plane.stop("kube-apiserver")
     node.start()
@@ -78,7 +78,7 @@ def test_serving_certificate_is_requested_once_the_server_is_back(own_plane, mak
     node.wait_node_ready()
 
 
-def test_deletion_during_an_outage_of_the_node_is_acted_on(own_plane, make_own_node):
+def test_pod_deleted_during_an_outage_of_the_node_is_stopped_afterwards(own_plane, make_own_node):
     node = make_own_node()
     node.place("web")
     node.wait_api_running("web")
@@ -88,7 +88,7 @@ def test_deletion_during_an_outage_of_the_node_is_acted_on(own_plane, make_own_n
     node.wait_api_gone("web")
 
 
-def test_pods_run_while_etcd_is_away(own_plane, make_own_node):
+def test_pods_keep_running_while_etcd_is_down(own_plane, make_own_node):
     node = make_own_node()
     node.place("web")
     node.wait_api_running("web")
@@ -102,7 +102,7 @@ def test_pods_run_while_etcd_is_away(own_plane, make_own_node):
     assert node.init("web") == pid
 
 
-def test_older_state_of_etcd_is_reconciled(own_plane, make_own_node):
+def test_node_reconciles_with_an_older_state_of_etcd(own_plane, make_own_node):
     """Pods that are not in the older state end, and pods that are only in it are started again."""
     node = make_own_node()
     node.place("kept")
@@ -124,7 +124,7 @@ def test_older_state_of_etcd_is_reconciled(own_plane, make_own_node):
     node.wait_api_running("after", 120)
 
 
-def test_agent_that_restarts_on_an_older_state_reconciles(own_plane, make_own_node):
+def test_restarted_agent_reconciles_with_an_older_state_of_etcd(own_plane, make_own_node):
     node = make_own_node()
     node.place("kept")
     node.wait_api_running("kept")
@@ -140,7 +140,7 @@ def test_agent_that_restarts_on_an_older_state_reconciles(own_plane, make_own_no
     assert node.init("kept") == kept
 
 
-def test_scheduler_that_returns_places_what_waits(own_plane, make_own_node):
+def test_pending_pod_runs_once_the_scheduler_is_up_again(own_plane, make_own_node):
     node = make_own_node()
     own_plane.stop("kube-scheduler")
     node.place("web")
@@ -148,7 +148,7 @@ def test_scheduler_that_returns_places_what_waits(own_plane, make_own_node):
     node.wait_api_running("web", 120)
 
 
-def test_pods_of_a_node_that_was_away_are_ready_again(own_plane, make_own_node):
+def test_pods_are_ready_again_after_an_outage_of_the_node(own_plane, make_own_node):
     """The node controller makes all of them unready."""
     node = make_own_node()
     names = ["web", f"own-{node.node_name}"]
@@ -229,7 +229,7 @@ def test_changed_template_is_rolled_out_without_the_controller_manager_and_hande
     assert variable(pod) == "2"
 
 
-def test_label_of_the_node_moves_a_daemon_without_the_controller_manager(own_plane, make_own_node):
+def test_node_label_starts_and_stops_a_daemon_without_the_controller_manager(own_plane, make_own_node):
     node = make_own_node()
     own_plane.client.patch("nodes", None, node.node_name, {"metadata": {"labels": {"disk": "ssd"}}})
     start_set(node, nodeSelector={"disk": "ssd"})
@@ -242,7 +242,7 @@ def test_label_of_the_node_moves_a_daemon_without_the_controller_manager(own_pla
     hand_back(own_plane, node, find_pid(node))
 
 
-def test_changed_selector_of_a_daemon_set_is_acted_on_without_the_controller_manager(own_plane, make_own_node):
+def test_changed_node_selector_is_applied_without_the_controller_manager(own_plane, make_own_node):
     node = make_own_node()
     start_set(node)
     own_plane.stop("kube-controller-manager")
@@ -295,7 +295,7 @@ def test_daemon_set_that_its_namespace_forbids_is_not_placed_without_the_control
 
 # Changes for all pods
 
-def test_pods_run_with_a_global_default_of_priority(own_plane, make_own_node):
+def test_pods_run_with_a_global_default_priority_class(own_plane, make_own_node):
     node = make_own_node()
     own_plane.client.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                              "metadata": {"name": "everyone"}, "value": 7, "globalDefault": True})

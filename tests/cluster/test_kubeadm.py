@@ -77,7 +77,7 @@ def conditions(machine, name):
 
 def wait_ready(control, machine):
     wait(lambda: conditions(control, machine.name).get("Ready") == "True",
-         lambda: f"{machine.name} is Ready; the agent said:\n{machine.said()[-6000:]}", 120)
+         lambda: f"{machine.name} is Ready; the log of the agent:\n{machine.said()[-6000:]}", 120)
     node = json.loads(control.kubectl("get", "node", machine.name, "-o", "json"))
     assert node["metadata"]["labels"]["test.mainstay.dev/kubeadm"] == "yes"
     assert node["status"]["addresses"][0]["address"] == machine.address
@@ -151,7 +151,7 @@ def check_node_certificate(machine):
     started."""
     pair = "/var/lib/kubelet/pki/kubelet-client-current.pem"
     wait(lambda: os.path.exists(machine.path("kubelet", "pki", os.path.basename(pair))),
-         lambda: f"the certificate is renewed; the agent said:\n{machine.said()[-6000:]}", 120)
+         lambda: f"the certificate is renewed; the log of the agent:\n{machine.said()[-6000:]}", 120)
     wait(lambda: "is rotated in time" in machine.mainstay("debug", "dump"), lambda: machine.mainstay("debug", "dump")[-6000:], 30)
     machine.kubeadm("init", "phase", "kubelet-finalize", "enable-client-cert-rotation", "--config", machine.path("kubeadm.yaml"))
     user = yaml.safe_load(machine.inside("cat", "/etc/kubernetes/kubelet.conf"))["users"][0]["user"]
@@ -181,7 +181,7 @@ def reset(machine, control=None):
 
 
 def run_life(make_machine, release):
-    """From three bare machines to three bare machines."""
+    """Turns three bare machines into a cluster, and back into bare machines."""
     first = make_machine("first", release)
     first.write_configuration()
     check_ignored(first, ("CRI", "ContainerRuntimeVersion", "ImagePull"), "init", "phase", "preflight")
@@ -217,7 +217,7 @@ def test_machines_are_initialized_joined_and_reset(make_machine, releases):
 
 
 @pytest.mark.long
-def test_the_same_with_the_release_before(make_machine, releases):
+def test_machines_are_initialized_joined_and_reset_with_the_previous_release(make_machine, releases):
     run_life(make_machine, releases.older)
 
 

@@ -168,7 +168,7 @@ def fixture_old_server(plane):
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=plane.directory, start_new_session=True)
     try:
         wait(lambda: plane.kubectl(f"--server=https://{ADDRESS}:{OLD_PORT}", "get", "--raw=/readyz", check=False) == "ok",
-             lambda: f"it is ready; it said:\n{(world.read(log) or '')[-4000:]}", 120)
+             lambda: f"it is ready; its log:\n{(world.read(log) or '')[-4000:]}", 120)
         yield process
     finally:
         process.kill()
@@ -205,7 +205,7 @@ def streams(plane, kind):
     return found
 
 
-def test_the_server_passes_websockets_on_to_this_node(plane, module_node):
+def test_api_server_proxies_websockets_to_the_node(plane, module_node):
     Kubectl(plane, module_node, "websocket").run("exec", module_node.names["static"], "--", "true")
     Kubectl(plane, module_node, "translated").run("exec", module_node.names["static"], "--", "true")
     counts = streams(plane, "exec")
@@ -216,20 +216,20 @@ def test_the_server_passes_websockets_on_to_this_node(plane, module_node):
 # exec
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_output_and_exit_code_of_a_command_arrive(kubectl, pod, code):
+def test_exec_returns_output_and_exit_code(kubectl, pod, code):
     out = kubectl.run("exec", pod, "-c", "main", "--", "sh", "-c", f"echo out; echo err >&2; exit {code}", code=code)
     assert out == b"out\n" and kubectl.stderr.startswith("err\n")
     assert ("command terminated with exit code 7" in kubectl.stderr) == (code == 7)
 
 
-def test_much_input_comes_back_byte_by_byte(kubectl):
+def test_exec_returns_large_input_unchanged(kubectl):
     block = os.urandom(MIB)
     data = b"".join(struct.pack(">I", number) + block[4:] for number in range(100))
     out = kubectl.run("exec", "-i", kubectl.names["deployment"], "-c", "main", "--", "cat", data=data)
     assert len(out) == len(data) and hashlib.sha256(out).digest() == hashlib.sha256(data).digest()
 
 
-def test_terminal_of_a_command_has_the_size_of_kubectls(kubectl, pod):
+def test_exec_terminal_has_the_size_of_the_terminal_of_kubectl(kubectl, pod):
     with kubectl.terminal("exec", "-it", pod, "-c", "main", "--", "sh", rows=31, columns=97) as terminal:
         terminal.expect("# ")
         terminal.expect_line("stty size", r"\r?\n31 97\r?\n")
@@ -239,7 +239,7 @@ def test_terminal_of_a_command_has_the_size_of_kubectls(kubectl, pod):
         assert terminal.process.wait(60) == 5
 
 
-def test_command_that_is_requested_while_the_agent_restarts_is_executed(kubectl):
+def test_exec_succeeds_while_the_agent_restarts(kubectl):
     """The command is executed as soon as the agent listens; without systemd nobody listens in between."""
     name, node, found = kubectl.names["deployment"], kubectl.node, []
 
@@ -303,7 +303,7 @@ def test_client_attaches_to_the_terminal_of_a_container(kubectl, pod):
 # debug
 
 @pytest.mark.parametrize("kind", ["deployment", "daemonset"])
-def test_debug_container_is_in_the_processes_of_its_target(kubectl, kind):
+def test_debug_container_shares_the_pid_namespace_of_its_target(kubectl, kind):
     name, debugger = kubectl.names[kind], f"debugger-{os.urandom(3).hex()}"
     before = kubectl.node.init(name)
     with kubectl.terminal("debug", "-it", name, f"--image={specs.IMAGE}", "--image-pull-policy=IfNotPresent", "--target=main",
@@ -341,7 +341,7 @@ def read_all(stream):
     return b"".join(parts)
 
 
-def test_port_carries_bytes_both_ways(kubectl, pod):
+def test_forwarded_port_carries_data_in_both_directions(kubectl, pod):
     data = os.urandom(8 * MIB)
     with forwarded(kubectl, pod, ECHO_PORT) as connect:
         for _ in range(2):
@@ -360,7 +360,7 @@ def test_port_carries_bytes_both_ways(kubectl, pod):
                 assert hashlib.sha256(out).digest() == hashlib.sha256(data).digest()
 
 
-def test_data_of_a_pod_arrives_though_it_closes_the_port(kubectl):
+def test_forwarded_port_delivers_all_data_when_the_pod_closes_it(kubectl):
     name = kubectl.names["deployment"]
     wanted = kubectl.run("exec", name, "-c", "main", "--", "cat", "/bin/busybox")
     with forwarded(kubectl, name, FILE_PORT) as connect:
@@ -373,7 +373,7 @@ def test_data_of_a_pod_arrives_though_it_closes_the_port(kubectl):
 
 # cp
 
-def test_files_are_copied_both_ways(kubectl, pod, tmp_path):
+def test_cp_copies_files_in_both_directions(kubectl, pod, tmp_path):
     there, back = tmp_path / "there", tmp_path / "back"
     there.write_bytes(os.urandom(5 * MIB))
     kubectl.run("cp", "-c", "main", str(there), f"{pod}:/tmp/copy")
@@ -400,7 +400,7 @@ def test_followed_log_loses_nothing_when_it_is_rotated(plane, module_node, mode)
     assert len(files) > 1, f"it was rotated: {files}"
 
 
-def test_log_is_read_by_lines_and_bytes(plane, module_node, pod):
+def test_logs_can_be_limited_by_lines_and_bytes(plane, module_node, pod):
     kubectl = Kubectl(plane, module_node, "websocket")
     word = os.urandom(4).hex()
     for i in range(3):
@@ -428,7 +428,7 @@ def log_over_websocket(plane, namespace, name):
 
 
 @pytest.mark.parametrize("count", [3, 20000])
-def test_log_over_websocket_is_whole(plane, module_node, count):
+def test_log_over_websocket_is_complete(plane, module_node, count):
     name = f"log-{count}"
     module_node.bind(name, specs.container(script=f"seq 1 {count}; {specs.IDLE}"))
     module_node.wait_api_running(name)
@@ -459,7 +459,7 @@ def test_metrics_are_read_through_the_proxy_of_the_server(plane, module_node):
         assert measured[name]["memory"]["workingSetBytes"] > 0
 
 
-def test_metrics_are_read_with_the_token_of_an_account_that_may(plane, module_node):
+def test_metrics_are_readable_with_the_token_of_an_authorized_account(plane, module_node):
     """The metrics are read at the node itself, like by metrics-server."""
     kubectl, account = Kubectl(plane, module_node, "websocket"), f"{module_node.namespace}:scraper"
     kubectl.run("create", "serviceaccount", "scraper")

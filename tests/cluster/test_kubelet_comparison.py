@@ -20,7 +20,7 @@ CONFIG = {"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}, "clusterDNS":
 KUBELET = {"volumeStatsAggPeriod": "10s"}
 
 # (pattern of workloads, pattern of facts, the only node that has it, the reason why that is correct)
-SAYS_WHY = "it says why"
+SAYS_WHY = "the reason is reported"
 REJECTED = "a rejected pod has the address of its node, and conditions"
 OLD_CONTAINERD = "containerd 1.6 does not report it, later ones do"
 ON_PURPOSE = [
@@ -148,11 +148,11 @@ def check(facts, events, on_purpose, sometimes):
     assert not unlisted and not gone, "\n".join(unlisted + gone)
 
 
-def test_workloads_are_as_with_the_kubelet(nodes):
+def test_workloads_have_the_same_status_as_on_a_kubelet(nodes):
     facts, events = compare(nodes, comparison_workloads.find_workloads(), lambda: restart(nodes))
     check(facts, events, ON_PURPOSE, SOMETIMES)
 
 
-def test_plugins_are_as_with_the_kubelet(nodes, plugins):
+def test_plugins_are_handled_like_by_the_kubelet(nodes, plugins):
     facts, events = compare(nodes, plugin_workloads.find_workloads(), lambda: restart(nodes))
     check(facts, events, PLUGINS_ON_PURPOSE, SOMETIMES + PLUGINS_SOMETIMES)

@@ -42,7 +42,7 @@ class WaitingKubelet(KubeletNode):
         os.unlink(os.path.join(self.cni, NAME))
 
     def wait_node_ready(self, deadline=60.0):
-        """Does not wait before the test has written a configuration, because the node cannot become ready."""
+        """Returns at once if the test has not written a configuration, because the node cannot become ready then."""
         return super().wait_node_ready(deadline) if os.path.exists(os.path.join(self.cni, NAME)) else None
 
 
@@ -76,7 +76,7 @@ def waits(pod):
     return pod["status"].get("phase") == "Pending" and pod["status"].get("containerStatuses")
 
 
-def test_node_without_a_network_is_as_one_of_the_kubelet(nodes):
+def test_node_without_a_network_has_the_same_conditions_as_a_kubelet(nodes):
     for node in nodes:
         wait(lambda node=node: ready_of(node)[0] == "False" and taints_of(node) and "CSINode" not in ready_of(node)[2],
              lambda node=node: f"not ready: {node.node()}\n{node.said()[-3000:]}", 60)
@@ -101,7 +101,7 @@ def test_node_without_a_network_is_as_one_of_the_kubelet(nodes):
     nodes[1].write_network()  # without one containerd does not remove pods
 
 
-def test_plugin_that_is_a_daemonset_makes_the_node_ready(plane, shared):
+def test_node_becomes_ready_when_a_daemonset_installs_the_network_plugin(plane, shared):
     """The plugin is like flannel's: a DaemonSet in the host network, whose init container copies the configuration to
     the node."""
     node = WaitingNode(plane, archive=shared["archive"], start=False)

@@ -23,12 +23,12 @@ def test_node_status_describes_the_node(node):
     assert int(status["capacity"]["pods"]) == int(status["allocatable"]["pods"]) == 110
 
 
-def test_host_name_of_the_node_is_its_name(node):
+def test_node_hostname_label_is_the_node_name(node):
     assert node.node()["metadata"]["labels"]["kubernetes.io/hostname"] == node.node_name
     assert {"type": "Hostname", "address": node.node_name} in node.node()["status"]["addresses"]
 
 
-def test_pods_are_placed_by_the_host_name(node):
+def test_pods_can_be_placed_by_the_hostname_label(node):
     node.place("web", nodeSelector={"kubernetes.io/hostname": node.node_name})
     node.wait_api_running("web", 30)
 
@@ -38,7 +38,7 @@ def test_node_declares_its_features(node):
     assert declared and declared == sorted(set(declared))
 
 
-def test_node_reports_what_it_supports(node):
+def test_node_reports_its_features_and_runtime_handlers(node):
     status = node.node()["status"]
     assert status.get("features") == {"supplementalGroupsPolicy": True}
     handlers = {one["name"]: one["features"] for one in status["runtimeHandlers"]}
@@ -51,7 +51,7 @@ def test_node_reports_swap_if_it_has_swap(node):
     assert node.node()["status"]["nodeInfo"].get("swap") == ({"capacity": total} if total else None)
 
 
-def test_images_have_sizes(node):
+def test_node_status_has_image_sizes(node):
     def image():
         return next((one for one in node.node()["status"].get("images", []) if specs.IMAGE in one["names"]), None)
 
@@ -60,7 +60,7 @@ def test_images_have_sizes(node):
     assert wait(image, lambda: f"the image: {node.node()['status'].get('images')}").get("sizeBytes", 0) > 500_000
 
 
-def test_port_of_the_agent_is_0_or_answers(node):
+def test_reported_kubelet_port_is_zero_or_answers(node):
     """The server connects to this port for logs and sessions. It reports a missing port as 0."""
     port = node.node()["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     assert port == 0 or connect_inside(node.plane.net, node.address_of_node, port, 10).fileno() >= 0
@@ -77,7 +77,7 @@ def wait_node_event(node, reason):
 
 @pytest.mark.parametrize("reason", ["Starting", "NodeReady", "NodeHasSufficientMemory", "NodeHasNoDiskPressure",
                                     "NodeHasSufficientPID", "NodeAllocatableEnforced"])
-def test_start_of_a_node_is_in_its_events(node, reason):
+def test_node_start_is_recorded_as_events(node, reason):
     event = wait_node_event(node, reason)
     assert event["type"] == "Normal" and event["involvedObject"]["kind"] == "Node"
 
@@ -96,7 +96,7 @@ def test_heartbeat_keeps_a_node_ready_for_longer_than_the_grace_period(node):
         time.sleep(2)
 
 
-def test_node_without_an_agent_is_not_ready_until_it_is_back(node):
+def test_node_is_not_ready_while_no_agent_runs(node):
     node.place("web")
     node.wait_api_running("web")
     pid = node.init("web")
@@ -146,7 +146,7 @@ def test_drain_leaves_daemons_and_static_pods(node):
     assert is_ready(node.read("pods", f"own-{node.node_name}"))
 
 
-def test_a_taint_that_stops_pods_deletes_no_mirror_pod(node):
+def test_noexecute_taint_deletes_no_mirror_pod(node):
     node.drop(node.static("own"))
     mirror = node.wait_api_running(f"own-{node.node_name}")
     node.place("web")
@@ -189,7 +189,7 @@ def test_node_joins_with_a_bootstrap_token(make_node, plane):
     assert world.read(node.kubeconfig) and "token" not in world.read(node.kubeconfig)
 
 
-def test_the_serving_certificate_is_issued_once_approved(make_node, plane):
+def test_serving_certificate_is_issued_once_approved(make_node, plane):
     node = make_node(config={"serverTLSBootstrap": True})
 
     def requests():

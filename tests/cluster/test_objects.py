@@ -17,7 +17,7 @@ def exec_in(node, name, *words):
     return node.cli("exec", "-n", node.namespace, name, "--", *words).stdout
 
 
-def test_config_map_is_in_variables_and_updated_in_its_volume(node):
+def test_config_map_is_available_as_variables_and_updated_in_its_volume(node):
     node.create("ConfigMap", "settings", data={"colour": "red"})
     node.place("web", specs.container(script=f"echo $COLOUR; {specs.IDLE}",
                                       env=[{"name": "COLOUR", "valueFrom": {
@@ -75,7 +75,7 @@ def test_service_account_token_is_projected_and_bound_to_the_pod(node):
     assert review["status"]["user"]["username"] == f"system:serviceaccount:{node.namespace}:default"
 
 
-def test_token_of_an_audience_is_projected(node):
+def test_service_account_token_for_an_audience_is_projected(node):
     node.place("web", specs.container(volumeMounts=[specs.mount("vault", "/vault")]), volumes=[
         {"name": "vault", "projected": {"sources": [
             {"serviceAccountToken": {"path": "token", "audience": "vault", "expirationSeconds": 600}}]}}])
@@ -85,7 +85,7 @@ def test_token_of_an_audience_is_projected(node):
     assert claims["aud"] == ["vault"] and claims["exp"] - claims["iat"] == 600
 
 
-def test_refused_token_is_reported_with_the_words_of_the_server(node):
+def test_refused_token_is_reported_with_the_message_of_the_server(node):
     node.create("ServiceAccount", "robot")
     node.kill9()
     node.bind("web", serviceAccountName="robot")
@@ -108,7 +108,7 @@ def test_client_in_a_pod_reaches_the_API_server(agnhost_node):
          lambda: f"a token: {node.output('client')}")
 
 
-def test_services_are_in_variables(node):
+def test_service_variables_are_set(node):
     node.create("Service", "data-base", spec={"selector": {"app": "none"}, "ports": [
         {"name": "main", "port": 5432, "protocol": "TCP"}]})
     address = node.read("services", "data-base")["spec"]["clusterIP"]
@@ -121,7 +121,7 @@ def test_services_are_in_variables(node):
     assert "KUBERNETES_SERVICE_HOST=10.96.0.1" in lines and "KUBERNETES_SERVICE_PORT=443" in lines
 
 
-def test_services_are_not_in_variables_without_links(node):
+def test_service_variables_are_not_set_if_service_links_are_disabled(node):
     node.create("Service", "web", spec={"selector": {"app": "none"}, "ports": [{"port": 80}]})
     node.place("web", specs.container(script=f"env; {specs.IDLE}"), enableServiceLinks=False)
     node.wait_api_running("web")
@@ -201,16 +201,16 @@ def check_claimed_volume(node, volume):
         node.client.delete("persistentvolumes", None, f"{node.namespace}-data")
 
 
-def test_claim_of_a_hostPath_volume_is_mounted(node):
+def test_claim_bound_to_a_hostPath_volume_is_mounted(node):
     check_claimed_volume(node, {"hostPath": {"path": node.data}})
 
 
-def test_claim_of_a_local_volume_is_mounted(node):
+def test_claim_bound_to_a_local_volume_is_mounted(node):
     check_claimed_volume(node, local(node))
 
 
 @pytest.mark.parametrize("policy", ["Always", "OnRootMismatch"])
-def test_claim_of_a_local_volume_belongs_to_the_group_of_the_pod(node, policy):
+def test_claim_bound_to_a_local_volume_has_the_fs_group_of_the_pod(node, policy):
     os.makedirs(f"{node.data}/below")
     with open(f"{node.data}/below/file", "w", encoding="utf-8") as file:
         file.write("before")

@@ -81,13 +81,13 @@ def check(plane, seed, count):
 
 
 @pytest.mark.data
-def test_random_pods_are_refused_as_by_the_server(plane):
+def test_random_pods_get_the_verdicts_of_the_api_server(plane):
     check(plane, "0", COUNT)
 
 
 @pytest.mark.data
 @pytest.mark.long
-def test_other_random_pods_are_refused_as_by_the_server(plane):
+def test_more_random_pods_get_the_verdicts_of_the_api_server(plane):
     check(plane, os.environ.get("MAINSTAY_SEED") or str(random.randrange(10**6)), 20 * COUNT)
 
 

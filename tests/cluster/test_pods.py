@@ -32,7 +32,7 @@ def test_status_names_the_container_the_image_and_the_addresses(node):
         "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"}
 
 
-def test_events_of_a_start_are_those_of_the_kubelet(node):
+def test_pod_start_has_the_events_of_the_kubelet(node):
     node.place("web")
     node.wait_api_running("web")
     node.wait_event("web", "Started")
@@ -44,7 +44,7 @@ def test_events_of_a_start_are_those_of_the_kubelet(node):
     assert started["source"] == {"component": "kubelet", "host": node.node_name}
 
 
-def test_start_of_an_ordinary_pod_makes_no_warning(node):
+def test_pod_start_records_no_warning(node):
     for i in range(3):
         node.place(f"web{i}")
     for i in range(3):
@@ -53,7 +53,7 @@ def test_start_of_an_ordinary_pod_makes_no_warning(node):
         assert not [line for line in node.describe_events(f"web{i}") if line.startswith("Warning")]
 
 
-def test_pod_that_completes_is_succeeded(node):
+def test_pod_phase_is_succeeded_after_completion(node):
     node.place("task", specs.container(script="echo done"), restartPolicy="Never")
     pod = node.wait_api_phase("task", "Succeeded")
     assert container_status(pod)["state"]["terminated"]["exitCode"] == 0
@@ -61,7 +61,7 @@ def test_pod_that_completes_is_succeeded(node):
     assert node.output("task") == ["done"]
 
 
-def test_pod_that_fails_is_failed_with_its_message(node):
+def test_pod_phase_is_failed_with_the_message_of_its_container(node):
     script = "echo it broke > /dev/termination-log; exit 3"
     node.place("task", specs.container(script=script), restartPolicy="Never")
     ended = container_status(node.wait_api_phase("task", "Failed"))["state"]["terminated"]
@@ -75,7 +75,7 @@ def test_failing_container_is_restarted_and_counted(node):
     node.wait_event("task", "BackOff")
 
 
-def test_grace_period_of_a_deletion_is_kept(node):
+def test_deletion_honours_its_grace_period(node):
     script = "trap 'sleep 1; echo ended > /data/end; exit 0' TERM; sleep 1000 & wait"
     node.place("web", specs.container(script=script, volumeMounts=[specs.mount("data", "/data")]),
                volumes=[specs.host_path("data", node.data)])
@@ -87,7 +87,7 @@ def test_grace_period_of_a_deletion_is_kept(node):
     assert world.read(f"{node.data}/end") == "ended\n"
 
 
-def test_shorter_grace_period_ends_a_deletion_that_lasts(node):
+def test_second_deletion_shortens_the_grace_period(node):
     node.place("web", specs.container(script="trap '' TERM; while :; do sleep 1; done"),
                terminationGracePeriodSeconds=600)
     node.wait_api_running("web")
@@ -106,7 +106,7 @@ def test_forced_deletion_stops_the_containers(node):
     node.wait_gone("web")
 
 
-def test_evicted_pod_is_deleted_with_its_grace_period(node):
+def test_eviction_honours_the_grace_period(node):
     node.place("web")
     node.wait_api_running("web")
     pid = node.init("web")
@@ -150,7 +150,7 @@ def test_activeDeadlineSeconds_fails_the_pod(node):
     assert pod["status"]["reason"] == "DeadlineExceeded"
 
 
-def test_image_that_is_missing_is_reported(node):
+def test_missing_image_is_reported(node):
     node.place("web", {**specs.container(), "image": "docker.io/library/absent:1", "imagePullPolicy": "Never"})
     node.wait_api("web", lambda pod: container_status(pod).get("state", {}).get("waiting", {}).get("reason") ==
                   "ErrImageNeverPull", "waits")

@@ -10,7 +10,7 @@ from world import wait
 
 # Generations
 
-def test_generation_of_the_spec_is_reported(node):
+def test_observed_generation_is_reported(node):
     node.place("web")
     pod = node.wait_api_running("web")
     assert pod["status"].get("observedGeneration") == pod["metadata"]["generation"] == 1
@@ -18,7 +18,7 @@ def test_generation_of_the_spec_is_reported(node):
         "PodReadyToStartContainers": 1, "Initialized": 1, "Ready": 1, "ContainersReady": 1, "PodScheduled": 1}
 
 
-def test_generation_follows_a_change_of_the_spec(node):
+def test_observed_generation_follows_a_change_of_the_spec(node):
     node.place("web", activeDeadlineSeconds=3000)
     node.wait_api_running("web")
     node.client.patch("pods", node.namespace, "web", {"spec": {"activeDeadlineSeconds": 2000}})
@@ -77,27 +77,27 @@ def check_refused(node, reason, *words, **fields):
     assert not pod["status"].get("containerStatuses", [{}])[0].get("containerID")
 
 
-def test_pod_of_another_system_is_refused(node):
+def test_pod_for_another_operating_system_is_rejected(node):
     check_refused(node, "PodOSNotSupported", os={"name": "windows"})
 
 
-def test_pod_with_an_unsafe_sysctl_is_refused(node):
+def test_pod_with_an_unsafe_sysctl_is_rejected(node):
     check_refused(node, "SysctlForbidden", "kernel.msgmax",
                   securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "65536"}]})
 
 
 @pytest.mark.parametrize("resource, amount", [("cpu", "1k"), ("memory", "1Pi")])
-def test_pod_that_needs_more_than_the_node_has_is_refused(node, resource, amount):
+def test_pod_that_exceeds_the_resources_of_the_node_is_rejected(node, resource, amount):
     check_refused(node, f"OutOf{resource}", "Node didn't have enough resource", resource,
                   containers=[specs.container(resources={"requests": {resource: amount}})])
 
 
-def test_pod_with_a_selector_of_another_node_is_refused(node):
+def test_pod_with_a_node_selector_that_does_not_match_is_rejected(node):
     check_refused(node, "NodeAffinity", nodeSelector={"kubernetes.io/hostname": "elsewhere"})
 
 
 @pytest.mark.long
-def test_pod_beyond_the_number_of_pods_is_refused(node):
+def test_pod_beyond_the_maximum_number_of_pods_is_rejected(node):
     limit = int(node.node()["status"]["allocatable"]["pods"])
     for i in range(limit):
         node.bind(f"many{i}", hostNetwork=True, automountServiceAccountToken=False)
@@ -125,7 +125,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("what", list(ACCEPTED))
-def test_pod_that_the_server_accepts_runs(node, what):
+def test_pod_runs_if_the_server_accepts_it(node, what):
     node.bind("web", **ACCEPTED[what])
     pod = node.wait_api("web", lambda pod: pod["status"].get("phase") not in (None, "Pending"), "runs", 30)
     assert pod["status"]["phase"] == "Running", pod["status"]
@@ -135,7 +135,7 @@ def test_pod_that_the_server_accepts_runs(node, what):
 
 # Probes
 
-def test_readiness_probe_decides_about_readiness(node):
+def test_readiness_probe_sets_the_ready_condition(node):
     probe = {"exec": {"command": ["cat", "/data/ready"]}, "periodSeconds": 1}
     node.place("web", specs.container(readinessProbe=probe, volumeMounts=[specs.mount("data", "/data")]),
                volumes=[specs.host_path("data", node.data)])
@@ -154,7 +154,7 @@ def test_liveness_probe_restarts_a_container(node):
     assert event["message"] == "Container main failed liveness probe, will be restarted"
 
 
-def test_http_probe_of_a_server_that_gets_sick_restarts_it(agnhost_node):
+def test_http_liveness_probe_restarts_an_unhealthy_server(agnhost_node):
     """'liveness' answers with 500 after ten seconds."""
     node = agnhost_node
     node.place("web", agnhost("liveness", livenessProbe={"httpGet": {"path": "/healthz", "port": 8080},
@@ -163,7 +163,7 @@ def test_http_probe_of_a_server_that_gets_sick_restarts_it(agnhost_node):
     node.wait_api("web", lambda pod: container_status(pod).get("restartCount", 0) >= 1, "is restarted")
 
 
-def test_redirect_of_a_probe_to_the_same_host_is_followed(agnhost_node):
+def test_http_probe_follows_a_redirect_to_the_same_host(agnhost_node):
     node = agnhost_node
     node.place("web", agnhost("netexec", livenessProbe={
         "httpGet": {"path": "/redirect?location=/healthz", "port": 8080}, "failureThreshold": 1,
@@ -173,7 +173,7 @@ def test_redirect_of_a_probe_to_the_same_host_is_followed(agnhost_node):
     assert not node.events("web", "Unhealthy") and not node.events("web", "ProbeWarning")
 
 
-def test_redirect_of_a_probe_to_another_host_is_a_warning(agnhost_node):
+def test_http_probe_reports_a_warning_if_it_is_redirected_to_another_host(agnhost_node):
     node = agnhost_node
     node.place("web", agnhost("netexec", livenessProbe={
         "httpGet": {"path": "/redirect?location=http%3A%2F%2F203.0.113.1%2F", "port": 8080}, "failureThreshold": 1,
@@ -183,7 +183,7 @@ def test_redirect_of_a_probe_to_another_host_is_a_warning(agnhost_node):
     assert container_status(node.read("pods", "web"))["restartCount"] == 0
 
 
-def test_gRPC_probe_asks_for_the_service(agnhost_node):
+def test_gRPC_probe_names_the_service(agnhost_node):
     node = agnhost_node
     node.place("web", agnhost("grpc-health-checking", readinessProbe={
         "grpc": {"port": 5000, "service": ""}, "periodSeconds": 1}))
@@ -211,7 +211,7 @@ def test_pod_with_a_priority_class_runs(node, priority):
 
 
 @pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
-def test_pod_with_a_priority_of_the_system_runs(node, name):
+def test_pod_with_a_system_priority_class_runs(node, name):
     node.place("web", priorityClassName=name)
     assert node.wait_api_running("web")["spec"]["priority"] >= 2000000000
 
@@ -221,7 +221,7 @@ def test_pod_with_a_priority_of_the_system_runs(node, name):
 @pytest.mark.parametrize("resources, quality", [
     ({}, "BestEffort"), ({"requests": {"cpu": "10m"}}, "Burstable"),
     ({"limits": {"cpu": "100m", "memory": "32Mi"}}, "Guaranteed")])
-def test_class_of_service_is_that_of_the_server(node, resources, quality):
+def test_qos_class_is_that_of_the_api_server(node, resources, quality):
     node.place("web", specs.container(resources=resources))
     assert node.wait_api_running("web")["status"]["qosClass"] == quality
     assert node.init("web"), "in the control group of its class"

@@ -22,7 +22,7 @@ def set_variable(value):
 
 # Deployment, ReplicaSet
 
-def test_deployment_runs_is_scaled_and_deleted(node):
+def test_deployment_can_be_created_scaled_and_deleted(node):
     node.workload("Deployment", "web", replicas=2)
     pods = node.wait_pods("web", 2)
     node.wait_for("deployments", "web", lambda obj: obj["status"].get("availableReplicas") == 2, "is available")
@@ -35,7 +35,7 @@ def test_deployment_runs_is_scaled_and_deleted(node):
     wait(lambda: not node.pods(), "no pod is left at the node")
 
 
-def test_deployment_is_rolled_out_and_back(node):
+def test_deployment_can_be_rolled_out_and_rolled_back(node):
     node.workload("Deployment", "web", specs.container(env=[{"name": "V", "value": "1"}]), replicas=2)
     first = node.wait_pods("web", 2)
     node.client.patch("deployments", node.namespace, "web", node.template_patch(**set_variable("2")))
@@ -47,7 +47,7 @@ def test_deployment_is_rolled_out_and_back(node):
     assert {variable(pod) for pod in node.wait_pods("web", 2)} == {"1"}
 
 
-def test_rollout_that_does_not_get_ready_keeps_the_old_pods(node):
+def test_rollout_keeps_the_old_pods_while_the_new_ones_are_not_ready(node):
     node.workload("Deployment", "web", replicas=1)
     first = node.wait_pods("web", 1)
     node.client.patch("deployments", node.namespace, "web", node.template_patch(containers=[
@@ -109,7 +109,7 @@ def test_daemon_set_runs_and_is_updated(node):
     wait(lambda: not node.pods(), "no pod is left at the node")
 
 
-def test_daemon_set_follows_a_label_of_the_node(node):
+def test_daemon_set_follows_a_node_label(node):
     node.workload("DaemonSet", "logd", template={"nodeSelector": {LABEL: node.node_name, "disk": "ssd"}})
     node.wait_for("daemonsets", "logd", lambda obj: obj["status"].get("observedGeneration") == 1, "is seen")
     assert not node.api_pods("logd")
@@ -120,7 +120,7 @@ def test_daemon_set_follows_a_label_of_the_node(node):
     wait(lambda: not node.pods(), "no pod is left at the node")
 
 
-def test_daemon_set_follows_a_taint_of_the_node(node):
+def test_daemon_set_follows_a_node_taint(node):
     node.workload("DaemonSet", "logd")
     node.wait_pods("logd", 1)
     node.client.patch("nodes", None, node.node_name, {"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}})
@@ -156,7 +156,7 @@ def test_job_completes(node):
     assert [node.output(pod["metadata"]["name"]) for pod in pods] == [["2"]] * 3
 
 
-def test_job_that_fails_is_repeated_up_to_its_limit(node):
+def test_failing_job_is_retried_up_to_its_back_off_limit(node):
     node.create("Job", "fail", "batch/v1", spec=job_spec(node, "exit 1", backoffLimit=0))
     job = node.wait_for("jobs", "fail", lambda job: any(one["type"] == "Failed" for one in
                                                         job["status"].get("conditions", [])), "has failed")

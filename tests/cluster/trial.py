@@ -103,7 +103,7 @@ class Trial:
                 return self.output(container)
             return []
         wait(lambda: all(line in printed() for line in lines),
-             lambda: f"the lines {lines}; there are {printed()}\nthe agent said:\n{self.node.said()[-3000:]}")
+             lambda: f"the lines {lines}; there are {printed()}\nthe log of the agent:\n{self.node.said()[-3000:]}")
 
     def exec(self, *words, container=None):
         options = ["-c", container] if container else []
