@@ -48,7 +48,7 @@ static void fail_posix_memalign(void) {
         memory = aligned;
 }
 
-/* The library's own. */
+/* The function of the C library. */
 static void fail_asprintf(void) {
         char *text = NULL;
 

@@ -5,8 +5,8 @@
     kube-server.py DIRECTORY [--http1]
 
 Puts certificates into the directory (ca.crt, other-ca.crt, server.crt, one.crt, one.key, two.crt, two.key), prints
-its port, and serves until its standard input ends. For each number that it reads there it sends so many bytes on every
-stream of /sized. /log lists the requested paths, one a line."""
+its port, and serves until its standard input ends. For each number that it reads there it sends this number of bytes on
+every stream of /sized. /log lists the requested paths, one a line."""
 
 import asyncio
 import base64
@@ -248,7 +248,7 @@ async def log(request, _):
 
 
 async def once(request, words):
-    """503 the first times, then 200."""
+    """Replies with 503 the first times, then with 200."""
     COUNTS[request.path] = COUNTS.get(request.path, 0) + 1
     await request.answer(503 if COUNTS[request.path] <= int(words[1]) else 200, {"message": "not yet"})
 
@@ -274,7 +274,7 @@ def failure(code, reason):
 
 HOLD, ABORT, END = object(), object(), object()
 
-# For each collection the answers to its lists and to its watches, one after another; the last of them stands.
+# For each collection the answers to its lists and to its watches, one after another; the last one is repeated.
 # A list is a status and a page, or raw bytes; a watch is its events, and how it ends.
 COLLECTIONS = {
     "plain": ([(200, page(10, [versioned(3), versioned(4, "b")]))],

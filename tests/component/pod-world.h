@@ -61,7 +61,7 @@ typedef struct TestPod {
 typedef struct TestExec {
         TestPod *pod;
         char id[32];       /* the test's, for pod_expect() */
-        SandboxExec *exec; /* NULL: its result has come */
+        SandboxExec *exec; /* NULL: its result has arrived */
         struct TestExec *next;
 } TestExec;
 

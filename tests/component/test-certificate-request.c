@@ -169,7 +169,7 @@ static unsigned count_asked(Node *node, const char *start) {
         return n;
 }
 
-TEST(request_that_disappears_is_repeated_more_and_more_rarely)
+TEST(request_that_disappears_is_repeated_with_back_off)
 {
         uint64_t until;
         Node node;
@@ -207,7 +207,7 @@ TEST(certificate_for_a_different_key_is_not_installed)
 
 /* A request with the expired certificate and one with a bootstrap token are made at the same time.
  */
-TEST(request_needs_no_file_that_another_request_has_removed)
+TEST(concurrent_requests_do_not_depend_on_the_files_of_each_other)
 {
         cleanup_free char *accepted = NULL, *next = NULL, *pending = NULL;
         Node node;
@@ -394,7 +394,7 @@ static void expect_due_certificate_to_be_kept(bool is_server) {
         node_done(&node);
 }
 
-TEST(certificate_that_is_due_when_it_is_issued_is_not_rotated_at_once)
+TEST(certificate_that_is_already_due_when_issued_is_not_rotated_at_once)
 { expect_due_certificate_to_be_kept(false); }
 
 TEST(serving_certificate_for_other_names_is_not_requested_again_at_once)

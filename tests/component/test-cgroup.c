@@ -87,7 +87,7 @@ TEST(a_cgroup_is_created_with_its_parents_and_controllers)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(a_cgroup_is_removed_with_all_below_in_every_hierarchy)
+TEST(a_cgroup_is_removed_with_its_children_in_every_hierarchy)
 {
         cleanup_free char *path = test_group_path("a/b/c");
 
@@ -157,7 +157,7 @@ TEST(a_missing_controller_of_the_kernel_is_named)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
-TEST(a_missing_cgroup_takes_no_value)
+TEST(writing_a_value_fails_if_the_cgroup_is_missing)
 {
         cleanup_error Error error = ERROR_NULL;
 

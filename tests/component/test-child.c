@@ -88,7 +88,7 @@ TEST(the_output_and_a_successful_exit_are_reported_once)
         EXPECT_STREQ(seen.explanation, "");
 }
 
-TEST(the_exit_status_is_exact)
+TEST(a_failed_exit_is_reported_with_its_status)
 {
         ChildOutcome seen;
 
@@ -99,7 +99,7 @@ TEST(the_exit_status_is_exact)
         EXPECT_STREQ(seen.explanation, "The helper ended with status 42");
 }
 
-TEST(the_signal_is_reported)
+TEST(a_fatal_signal_is_reported)
 {
         ChildOutcome seen;
 
@@ -110,7 +110,7 @@ TEST(the_signal_is_reported)
                      "The helper was killed by signal 10 (User defined signal 1)");
 }
 
-TEST(the_last_line_of_its_errors_is_the_explanation)
+TEST(the_last_line_of_standard_error_is_the_explanation)
 {
         ChildOutcome seen;
 
@@ -140,7 +140,7 @@ TEST(the_end_of_long_standard_error_is_kept)
         EXPECT_STREQ(seen.error, "the last");
 }
 
-TEST(a_helper_is_killed_at_its_time_limit_and_that_is_the_message)
+TEST(a_helper_is_killed_at_its_time_limit_and_the_message_says_so)
 {
         ChildOutcome seen;
 
@@ -185,7 +185,7 @@ TEST(blocked_and_ignored_signals_are_not_inherited)
         EXPECT(!seen.timed_out);
 }
 
-TEST(a_missing_program_is_an_error_with_its_name)
+TEST(a_missing_program_is_named_in_the_error)
 {
         const char *argv[] = { "mainstay-no-such-program", NULL };
         ChildSpec spec = { .argv = (char *const *) (uintptr_t) argv };

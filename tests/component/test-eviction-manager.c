@@ -143,7 +143,7 @@ TEST(a_node_with_enough_resources_evicts_no_pod)
         world_done(&world);
 }
 
-TEST(the_next_eviction_waits_for_the_effect_of_the_last)
+TEST(the_next_eviction_waits_until_the_previous_one_has_taken_effect)
 {
         World world = { .has_active_pods = true, .has_pods = true };
 
@@ -165,7 +165,7 @@ TEST(the_next_eviction_waits_for_the_effect_of_the_last)
         world_done(&world);
 }
 
-TEST(for_a_disk_images_are_removed_before_pods_are_evicted)
+TEST(images_are_removed_before_pods_are_evicted_under_disk_pressure)
 {
         World world = { .has_active_pods = true, .has_pods = true, .has_images = true };
 
@@ -178,7 +178,7 @@ TEST(for_a_disk_images_are_removed_before_pods_are_evicted)
         world_done(&world);
 }
 
-TEST(only_evictions_for_a_disk_wait_for_the_removal_of_images)
+TEST(only_evictions_under_disk_pressure_wait_for_the_removal_of_images)
 {
         World world = { .has_active_pods = true, .has_pods = true, .is_removing_images = true };
 

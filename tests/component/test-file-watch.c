@@ -102,7 +102,7 @@ TEST(a_link_is_watched_at_both_its_ends)
         file_watch_world_done(&world);
 }
 
-TEST(a_mounted_directory_exchanges_its_files_through_a_link)
+TEST(a_file_in_a_mounted_directory_is_watched_through_its_links)
 {
         const char *const path = path_in_test_directory("token");
         FileWatchWorld world;

@@ -52,7 +52,7 @@ static void run_fsync_loop_once(FsyncWorld *world) {
         EXPECT(!has_fsync_child());
 }
 
-TEST(many_marks_of_one_turn_are_one_child)
+TEST(files_marked_in_one_turn_are_synced_by_one_child)
 {
         FsyncWorld world;
 

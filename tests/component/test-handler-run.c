@@ -24,7 +24,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *re
         __typeof__(&getaddrinfo) real = NULL;
         void *next;
 
-        if (name && strcmp(name, "two.test") == 0) { /* of which only the second responds */
+        if (name && strcmp(name, "two.test") == 0) { /* only the second address responds */
                 struct addrinfo *second = NULL;
                 int r = getaddrinfo("127.0.0.2", service, req, pai);
 
@@ -118,7 +118,7 @@ static void perform_http_get(World *world, const char *path, uint64_t timeout_us
         perform_handler(world, &(Handler){ .http_get = &http }, timeout_usec, is_hook);
 }
 
-TEST(a_port_that_the_container_does_not_name_is_an_error_and_not_a_failure)
+TEST(an_unknown_port_name_is_an_error_and_not_a_failed_probe)
 {
         static char name[] = "wbe", path[] = "/ok";
         HttpGetAction http = { .path = path, .port = { .text = name } };
@@ -135,7 +135,7 @@ TEST(a_port_that_the_container_does_not_name_is_an_error_and_not_a_failure)
         world_done(&world);
 }
 
-TEST(http_statuses_are_judged_as_by_kubernetes)
+TEST(http_statuses_give_the_same_results_as_in_kubernetes)
 {
         static const struct {
                 const char *path;
@@ -261,7 +261,7 @@ TEST(empty_accept_and_user_agent_are_not_sent)
         world_done(&world);
 }
 
-TEST(headers_are_sent_as_by_the_kubelet)
+TEST(headers_are_the_same_as_those_of_the_kubelet)
 {
         static const char *const lines[][2] = {
                 { "x-forwarded-for", "a" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/component/fake-agent.h"
 
-TEST(log_takes_the_parameters_of_the_kubelet)
+TEST(logs_accept_the_query_parameters_of_the_kubelet)
 {
         static const char log[] = "/containerLogs/default/web-n1/app";
         char path[128];

@@ -142,7 +142,7 @@ TEST(daemonsets_are_listed_and_actions_run)
         stop_http_server();
 }
 
-TEST(pod_is_deleted_as_at_the_api_server)
+TEST(delete_request_has_the_semantics_of_the_api_server)
 {
         start_http_server();
         expect_delete("/api/v1/namespaces/default/pods/web-n1", "HTTP/1.1 200",
@@ -473,7 +473,7 @@ TEST(watch_that_is_not_read_is_dropped_and_others_continue)
         stop_http_server();
 }
 
-TEST(incomplete_request_times_out_and_blocks_no_other)
+TEST(incomplete_request_times_out_and_blocks_no_other_request)
 {
         HttpTestClient half, whole;
 
@@ -494,7 +494,7 @@ TEST(incomplete_request_times_out_and_blocks_no_other)
         stop_http_server();
 }
 
-TEST(request_that_was_sent_in_time_is_answered_though_the_loop_had_other_work)
+TEST(request_that_arrived_in_time_is_answered_after_the_loop_was_busy)
 {
         HttpTestClient client;
 
@@ -591,7 +591,7 @@ static void hold_half_requests(uid_t uid, unsigned n, int ready_fd) {
                 (void) pause();
 }
 
-TEST(half_requests_of_a_user_delay_no_other)
+TEST(incomplete_requests_of_one_user_do_not_delay_other_users)
 {
         int ready[2];
         HttpTestClient client;
@@ -634,7 +634,7 @@ static int count_step(sd_event_source *source, void *userdata) {
 }
 
 /* Pods take their steps at this priority (pod-manager.c, directory.c). */
-TEST(requests_wait_while_pods_are_stepped)
+TEST(requests_are_answered_after_pending_steps_of_pods)
 {
         cleanup_with(sd_event_source_disable_unrefp) sd_event_source *steps = NULL;
         unsigned n_steps = 0;

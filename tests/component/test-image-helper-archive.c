@@ -145,7 +145,7 @@ TEST(the_store_is_an_image_layout_that_skopeo_reads)
         }
 }
 
-TEST(a_name_belongs_to_the_image_that_got_it_last)
+TEST(a_name_refers_to_the_image_that_was_imported_last)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *path = NULL, *index = NULL;
         char digests[2][80];
@@ -166,7 +166,7 @@ TEST(a_name_belongs_to_the_image_that_got_it_last)
         EXPECT(store_has("records/%s.json", digests[0] + 7));
 }
 
-TEST(a_record_has_everything_to_run_the_image)
+TEST(a_record_contains_everything_that_is_needed_to_run_the_image)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *path = NULL, *text = NULL;
         Tar layers[2] = { small_layer("x"),
@@ -363,7 +363,7 @@ TEST(an_invalid_tar_is_refused_with_a_reason)
         expect_message("nothing", "cannot be opened: No such file or directory");
 }
 
-TEST(an_invalid_image_is_refused_and_the_others_are_not)
+TEST(an_invalid_image_does_not_prevent_the_import_of_others)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *index = NULL;
         static const char type[] = "application/vnd.oci.image.manifest.v1+json";
@@ -435,7 +435,7 @@ TEST(untrusted_names_are_quoted_on_one_line_of_utf8)
 }
 
 /* A document of a megabyte must not take minutes of processor time. */
-TEST(lists_without_end_are_refused)
+TEST(lists_that_are_too_long_are_refused)
 {
         static const struct {
                 const char *start, *item, *end, *part;
@@ -470,7 +470,7 @@ TEST(lists_without_end_are_refused)
         }
 }
 
-TEST(an_index_of_several_platforms_gives_the_image_of_this_machine)
+TEST(an_index_of_several_platforms_selects_the_image_for_this_machine)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *list = NULL, *index = NULL;
         static const char type[] = "application/vnd.oci.image.manifest.v1+json";

@@ -26,7 +26,7 @@ static int make_tree(int top_fd, const char *name) {
         return fd;
 }
 
-TEST(a_tree_that_cannot_be_listed_is_not_taken_for_a_sound_one)
+TEST(comparison_fails_if_a_tree_cannot_be_listed)
 {
         cleanup_close int top = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int sound = make_tree(top, "sound"), here = make_tree(top, "here");
@@ -56,7 +56,7 @@ static void make_device(int dir_fd, const char *name, dev_t number, time_t time)
         REQUIRE(utimensat(dir_fd, name, times, 0) == 0);
 }
 
-TEST(whiteouts_are_equal_whenever_they_were_made)
+TEST(whiteouts_are_equal_whatever_their_creation_time)
 {
         cleanup_close int top = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int sound = make_tree(top, "sound"), here = make_tree(top, "here");

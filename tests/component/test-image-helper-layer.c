@@ -144,7 +144,7 @@ static void expect_canary(void) {
         EXPECT(count_directory_entries(test_directory()) <= 3 + LAYERS_MAX);
 }
 
-TEST(files_of_a_layer_may_be_from_after_2038)
+TEST(a_layer_may_contain_files_with_times_after_2038)
 {
         Stack stack = { 0 };
         struct stat st;
@@ -165,7 +165,7 @@ TEST(files_of_a_layer_may_be_from_after_2038)
         stack_done(&stack);
 }
 
-TEST(a_layer_is_unpacked_as_its_tar_says)
+TEST(a_layer_is_unpacked_with_types_modes_owners_and_times)
 {
         Stack stack = { 0 };
         struct stat st, other;
@@ -370,7 +370,7 @@ static const struct {
         { "a link to nothing", "without a target", NULL, { { .name = "l", .type = '2' } } },
 };
 
-TEST(nothing_outside_is_touched_by_any_names_and_links)
+TEST(no_name_or_link_changes_anything_outside_of_the_layer)
 {
         lay_canary();
         for (size_t i = 0; i < N_ELEMENTS(hostile); i++) {
@@ -512,7 +512,7 @@ TEST(a_tar_may_end_with_the_last_byte_of_its_last_file)
         stack_done(&stack);
 }
 
-TEST(names_without_end_are_refused)
+TEST(names_that_are_too_deep_are_refused)
 {
         cleanup_error Error error = ERROR_NULL;
         Stack stack = { 0 };
@@ -527,7 +527,7 @@ TEST(names_without_end_are_refused)
         stack_done(&stack);
 }
 
-TEST(links_lead_no_deeper_than_names)
+TEST(links_cannot_create_deeper_paths_than_names)
 {
         cleanup_with(stack_done) Stack stack = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -569,7 +569,7 @@ TEST(bytes_of_names_are_kept_as_they_are)
         stack_done(&stack);
 }
 
-TEST(devices_are_left_out_and_no_entry_can_pose_as_a_whiteout)
+TEST(devices_are_left_out_and_cannot_imitate_whiteouts)
 {
         Stack stack = { 0 };
 
@@ -602,7 +602,7 @@ static const TarEntry base_layer[] = {
         { 0 },
 };
 
-TEST(whiteouts_mean_the_same_in_any_order)
+TEST(whiteouts_have_the_same_effect_in_any_order)
 {
         static const struct {
                 TarEntry entries[4];
@@ -765,7 +765,7 @@ TEST(a_copied_file_keeps_its_holes)
         }
 }
 
-TEST(a_hard_link_to_what_was_hidden_is_refused)
+TEST(a_hard_link_to_a_hidden_file_is_refused)
 {
         cleanup_error Error error = ERROR_NULL;
         Stack stack = { 0 };

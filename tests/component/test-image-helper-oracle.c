@@ -230,7 +230,7 @@ static bool compare_with_oracle(uint64_t seed) {
         return ours;
 }
 
-TEST(a_container_sees_what_umoci_would_have_unpacked)
+TEST(unpacked_layers_equal_the_result_of_umoci)
 {
         const char *seed = getenv("UNPACK_SEED");
         unsigned n_taken = 0;

@@ -103,7 +103,7 @@ static void expect_base_file(const Base *base, const char *path, const char *tex
         EXPECT_STREQ(got, text);
 }
 
-TEST(a_source_is_the_file_of_the_highest_layer_that_shows_one)
+TEST(a_source_is_the_visible_file_of_the_topmost_layer)
 {
         Base base;
 
@@ -160,7 +160,7 @@ TEST(a_source_behind_a_link_comes_before_the_hidden_one_of_the_same_path)
         base_done(&base);
 }
 
-TEST(a_source_is_never_anything_but_a_file)
+TEST(a_source_must_be_a_regular_file)
 {
         char got[5];
         Base base;

@@ -69,7 +69,7 @@ static bool put_test_entry(LayerTree *tree, unsigned i) {
         return fd >= 0;
 }
 
-TEST(a_directory_that_is_replaced_with_a_link_leads_out_for_no_entry)
+TEST(no_entry_leads_out_of_the_layer_when_a_directory_is_replaced_with_a_link)
 {
         cleanup_close int layer = open_test_directory("layer"),
                           outside = open_test_directory("outside");

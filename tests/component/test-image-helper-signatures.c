@@ -68,7 +68,7 @@ static void collect_signatures(Layout *layout, json_t *manifests, SignatureSet *
                   0);
 }
 
-TEST(only_what_can_be_a_signature_is_taken_from_an_archive)
+TEST(only_well_formed_signatures_are_read_from_an_archive)
 {
         static char long_signature[SIGSTORE_SIGNATURE_SIZE_MAX + 5];
         const struct {

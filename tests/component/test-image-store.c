@@ -312,7 +312,7 @@ TEST(an_image_outlives_its_archive)
         request_image_and_wait(&world, "app:1", &answer);
         answer_done(&answer);
         remove_archive(&world, "app.tar");
-        /* After it was noticed and indexed. */
+        /* The archive is removed after it was noticed and indexed. */
         LOOP_UNTIL(&world, world.n_changes > 2);
         EXPECT_EQ(request_image(&world, "app:1", &answer), 1);
         answer_done(&answer);
@@ -513,7 +513,7 @@ static void count_image(const ImageInfo *info, void *userdata) {
         counts[info->is_in_use]++;
 }
 
-TEST(needs_of_pods_are_requested_once_for_all_images)
+TEST(images_of_pods_are_listed_once_for_all_stored_images)
 {
         ImageStoreWorld world = { .wanted = "app:2" };
         unsigned counts[2] = { 0 };

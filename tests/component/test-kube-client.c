@@ -99,7 +99,7 @@ static size_t count_begun(const Answer *watches, size_t n) {
         return begun;
 }
 
-TEST(hundred_watches_share_a_connection)
+TEST(a_hundred_watches_share_a_connection)
 {
         enum {
                 N = 100
@@ -512,13 +512,13 @@ static void expect_order_of_gate(const char *option) {
         world_done(&world);
 }
 
-TEST(requests_wait_for_the_answer_to_the_gates)
+TEST(requests_wait_until_the_gate_request_is_answered)
 { expect_order_of_gate(NULL); }
 
-TEST(requests_wait_for_the_answer_to_the_gates_over_http_1)
+TEST(requests_wait_until_the_gate_request_is_answered_over_http_1)
 { expect_order_of_gate("--http1"); }
 
-TEST(requests_fail_like_the_gates_until_it_is_answered)
+TEST(requests_fail_while_the_gate_request_fails)
 {
         cleanup_answer Answer answer = { 0 };
         Gatekeeper keeper = { .verdict = KUBE_GATE_PASSES };

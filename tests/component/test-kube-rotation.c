@@ -135,7 +135,7 @@ TEST(mismatched_pair_is_reported_and_the_old_one_stays_in_use)
         node_done(&node);
 }
 
-TEST(replaced_authority_is_used_from_then_on)
+TEST(replaced_authority_is_used_for_new_connections)
 {
         Node node;
 

@@ -93,7 +93,7 @@ static void turn_for(Author *author, uint64_t usec) {
                 REQUIRE(sd_event_run(author->world.event, until - now) >= 0);
 }
 
-TEST(hundred_changes_of_one_object_are_one_request)
+TEST(a_hundred_changes_of_one_object_are_one_request)
 {
         Author author;
 
@@ -110,7 +110,7 @@ TEST(hundred_changes_of_one_object_are_one_request)
         author_done(&author);
 }
 
-TEST(change_during_a_request_is_written_again)
+TEST(change_during_a_request_is_sent_afterwards)
 {
         Author author;
 
@@ -163,7 +163,7 @@ TEST(conflict_is_retried_at_once)
         author_done(&author);
 }
 
-TEST(refusals_that_end_by_themselves_are_retried_soon_and_per_key)
+TEST(temporary_refusals_are_retried_soon_and_per_key)
 {
         uint64_t began = now_boottime_usec();
         char key[2] = "a";

@@ -70,7 +70,7 @@ TEST(the_socket_of_a_dead_shim_is_replaced)
         world_done(&world);
 }
 
-TEST(a_shim_that_cannot_start_is_an_error_or_lost)
+TEST(a_shim_that_cannot_start_is_reported_as_an_error_or_as_lost)
 {
         cleanup_error Error error = ERROR_NULL;
         PodWorld world;
@@ -96,7 +96,7 @@ TEST(a_shim_that_cannot_start_is_an_error_or_lost)
         world_done(&world);
 }
 
-TEST(the_teardown_of_a_pod_leaves_nothing)
+TEST(the_teardown_of_a_pod_leaves_nothing_behind)
 {
         TestContainer runs = { .name = "runs", .script = "trap '' TERM; sleep 3600" };
         TestContainer family = { .name = "family",
@@ -146,7 +146,7 @@ TEST(the_teardown_of_a_pod_leaves_nothing)
         world_done(&world);
 }
 
-TEST(a_deleted_container_leaves_its_log)
+TEST(the_log_remains_after_its_container_is_deleted)
 {
         TestContainer spec = { .name = "c", .script = "echo kept" };
         cleanup_free char *id = NULL, *bundle = NULL, *log = NULL, *runtime = NULL, *mounts = NULL;

@@ -17,7 +17,7 @@ static char *host_path_line(const TestPod *pod, const char *path, const char *ty
                           pod->world->directory, path, pod->directory, type);
 }
 
-TEST(a_host_path_of_the_wrong_type_is_refused_in_the_kubelets_words)
+TEST(a_host_path_of_the_wrong_type_is_refused_with_the_message_of_the_kubelet)
 {
         static const struct {
                 const char *path, *type, *says;
@@ -71,7 +71,7 @@ TEST(a_host_path_of_the_wrong_type_is_refused_in_the_kubelets_words)
         world_done(&world);
 }
 
-TEST(host_paths_are_made_and_bound)
+TEST(host_paths_are_created_and_bind_mounted)
 {
         static const struct {
                 const char *type;
@@ -115,7 +115,7 @@ TEST(host_paths_are_made_and_bound)
         world_done(&world);
 }
 
-TEST(a_line_with_a_label_labels_existing_files_and_mounts_nothing)
+TEST(a_line_with_only_a_label_relabels_existing_files_without_a_mount)
 {
         static const char label[] = "a_u:a_r:a_t:s0:c1,c2";
         cleanup_free char *fstab = NULL, *path = NULL, *wrong = NULL, *before = NULL, *after = NULL;
@@ -195,7 +195,7 @@ TEST(mount_points_are_below_the_pods_directory)
         world_done(&world);
 }
 
-TEST(a_source_stays_beneath_its_root)
+TEST(a_mount_source_cannot_escape_from_its_root)
 {
         cleanup_free char *volume = NULL, *link = NULL, *secret = NULL, *escape = NULL,
                           *made = NULL;

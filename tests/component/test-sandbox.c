@@ -421,7 +421,7 @@ TEST(orphans_of_a_container_are_reaped)
         path = print_text("/proc/%d/task/%d/children", sandbox_pid(pod.sandbox),
                           sandbox_pid(pod.sandbox));
         pod_wait_file(&pod, "done");
-        /* With the log copier. */
+        /* The log copier is included. */
         for (unsigned i = 0; i < 100 * DEADLINE_SEC && !alone; i++) {
                 cleanup_free char *children = read_text(path), *one = print_text("%d ", pid);
 

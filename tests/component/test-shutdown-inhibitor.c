@@ -228,7 +228,7 @@ TEST(a_logind_that_fails_is_queried_again)
         EXPECT_EQ(logind.n_locks, 1);
 }
 
-TEST(without_a_bus_nothing_is_waited_for)
+TEST(inhibitor_does_not_wait_without_a_bus)
 {
         cleanup_with(logind_done) FakeLogind logind;
 

@@ -39,7 +39,7 @@ static void expect_whole_lines(const char *text) {
         }
 }
 
-TEST(a_full_disk_loses_lines_and_the_log_says_how_many)
+TEST(log_states_how_many_lines_a_full_disk_lost)
 {
         enum {
                 LINE = 1000
@@ -88,7 +88,7 @@ TEST(a_full_disk_loses_lines_and_the_log_says_how_many)
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
 
-TEST(a_file_that_cannot_be_created_is_created_later)
+TEST(log_file_is_created_later_if_it_cannot_be_created)
 {
         cleanup_free char *disk = small_disk("nr_inodes=3"), *path = path_join(disk, "0.log");
         cleanup_free char *first = path_join(disk, "1"), *second = path_join(disk, "2");
@@ -114,7 +114,7 @@ TEST(a_file_that_cannot_be_created_is_created_later)
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
 
-TEST(rotation_on_a_full_disk_removes_the_oldest)
+TEST(rotation_on_a_full_disk_removes_the_oldest_file)
 {
         cleanup_free char *disk = small_disk("size=64k"), *path = path_join(disk, "0.log");
         cleanup_free char *text = NULL;

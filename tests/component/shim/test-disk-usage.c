@@ -62,7 +62,7 @@ TEST(files_count_by_the_blocks_that_they_take)
 }
 
 /* If nothing has changed, a walk writes nothing to the disk. */
-TEST(directories_keep_their_time_of_access)
+TEST(measuring_keeps_the_access_times_of_directories)
 {
         cleanup_free char *below = in_test("a/b");
         const struct timespec times[] = { { .tv_sec = 1 }, { .tv_nsec = UTIME_OMIT } };
@@ -74,7 +74,7 @@ TEST(directories_keep_their_time_of_access)
         EXPECT(stat(below, &st) == 0 && st.st_atime == 1);
 }
 
-TEST(a_file_of_several_names_counts_once)
+TEST(a_file_with_several_hard_links_counts_once)
 {
         cleanup_free char *file = in_test("file"), *other = in_test("other"), *third = in_test("3");
 
@@ -98,14 +98,14 @@ TEST(links_and_other_file_systems_are_not_followed)
         REQUIRE(umount(mount_point) == 0);
 }
 
-TEST(a_missing_path_takes_nothing)
+TEST(a_missing_path_has_no_usage)
 {
         cleanup_free char *nothing = in_test("nothing");
 
         EXPECT_EQ(disk_usage(nothing), 0);
 }
 
-TEST(a_malicious_depth_counts_as_more_than_any_limit)
+TEST(a_tree_that_is_too_deep_counts_as_more_than_any_limit)
 {
         cleanup_close int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -137,7 +137,7 @@ TEST(inodes_are_counted_with_the_directory_itself)
         EXPECT_EQ(inode_usage("/no/such/directory"), 0);
 }
 
-TEST(a_walk_ends_when_its_time_is_over)
+TEST(a_walk_ends_at_its_time_limit)
 {
         cleanup_free char *file = in_test("file");
         StorageTaken taken;

@@ -27,7 +27,7 @@ static void create_volume_file(const char *name) {
         REQUIRE(fd >= 0);
 }
 
-TEST(a_volume_that_cannot_be_listed_is_not_taken_for_one_whose_group_is_set)
+TEST(setting_the_fs_group_fails_if_the_volume_cannot_be_listed)
 {
         int r = -EIO;
 
