@@ -101,7 +101,7 @@ TEST(without_a_ticket_or_token_there_is_no_user)
         authorizer_free(authorizer);
 }
 
-TEST(a_ticket_is_refused_that_the_signer_has_not_made)
+TEST(a_ticket_that_the_signer_has_not_issued_is_refused)
 {
         static const uint8_t other_key[TICKET_KEY_SIZE] = "other";
         Authorizer *authorizer = make_authorizer(&(AuthorizerSpec){ .has_anonymous = true });
@@ -148,7 +148,7 @@ static void reply(const char *json) {
         access_check_reviewed(check, json);
 }
 
-TEST(each_action_is_one_of_its_own)
+TEST(each_request_is_authorized_separately)
 {
         Authorizer *authorizer = make_authorizer(
                 &(AuthorizerSpec){ .has_token_reviews = true, .has_access_reviews = true });
@@ -176,7 +176,7 @@ TEST(each_action_is_one_of_its_own)
         authorizer_free(authorizer);
 }
 
-TEST(an_api_server_that_cannot_be_asked_yet_is_another_matter)
+TEST(requests_get_503_while_the_api_server_cannot_be_queried)
 {
         Authorizer *authorizer = make_authorizer(
                 &(AuthorizerSpec){ .has_token_reviews = true, .has_access_reviews = true });
@@ -190,7 +190,7 @@ TEST(an_api_server_that_cannot_be_asked_yet_is_another_matter)
         authorizer_free(authorizer);
 }
 
-TEST(reviews_under_way_are_few)
+TEST(number_of_pending_reviews_is_limited)
 {
         enum {
                 MANY = 16

@@ -124,7 +124,7 @@ TEST(pods_with_many_invented_owners_displace_only_those_of_their_namespace)
         close_store(&store);
 }
 
-TEST(only_what_admission_adds_may_differ_from_the_template)
+TEST(only_additions_of_admission_may_differ_from_the_template)
 {
         static const struct {
                 const char *spec;

@@ -41,7 +41,7 @@ TEST(spec_is_replaced_only_if_it_differs)
         EXPECT_STREQ(bound.desired->spec.containers.items[0].image, "x:2");
 }
 
-TEST(spec_is_borrowed_from_the_pod_that_runs_by_it)
+TEST(spec_is_shared_with_the_running_pod)
 {
         cleanup_with(bound_pod_done) BoundPod bound = { 0 };
         cleanup_with(pod_freep) Pod *pod = parse_pod("x:1"), *running = parse_pod("x:1"),

@@ -119,7 +119,7 @@ TEST(last_error_is_the_one_that_explains_the_others)
         EXPECT_STREQ(connection_status_last_error(f.connection), "no kubeconfig");
 }
 
-TEST(without_a_kubeconfig_only_its_error_or_that_of_the_certificate_is_shown)
+TEST(status_without_a_kubeconfig_shows_only_its_error_or_that_of_the_certificate)
 {
         cleanup_with(tear_down) Fixture f = { 0 };
 

@@ -32,7 +32,7 @@ static unsigned next_look_sec(ControllerLease *lease, const char *renewed, uint6
         return (unsigned) (next / USEC_PER_SEC);
 }
 
-TEST(renewed_lease_is_looked_at_twice_a_minute)
+TEST(renewed_lease_is_checked_every_minute)
 {
         ControllerLease lease = { 0 };
 
@@ -43,7 +43,7 @@ TEST(renewed_lease_is_looked_at_twice_a_minute)
 }
 
 /* The Lease was renewed after the last check, but not since then. */
-TEST(old_renewal_is_looked_at_again_after_the_duration_of_the_lease)
+TEST(old_renewal_is_checked_again_after_the_duration_of_the_lease)
 {
         ControllerLease lease = { 0 };
 
@@ -53,7 +53,7 @@ TEST(old_renewal_is_looked_at_again_after_the_duration_of_the_lease)
         controller_lease_done(&lease);
 }
 
-TEST(clock_that_is_ahead_makes_no_controller_absent)
+TEST(fast_clock_does_not_make_the_controller_absent)
 {
         ControllerLease lease = { 0 };
 
@@ -67,7 +67,7 @@ TEST(clock_that_is_ahead_makes_no_controller_absent)
         controller_lease_done(&lease);
 }
 
-TEST(clock_that_is_behind_only_delays)
+TEST(slow_clock_only_delays_the_verdict)
 {
         ControllerLease lease = { 0 };
 
@@ -77,7 +77,7 @@ TEST(clock_that_is_behind_only_delays)
         controller_lease_done(&lease);
 }
 
-TEST(lease_that_did_not_change_yet_decides_nothing)
+TEST(lease_that_has_not_changed_yet_gives_no_verdict)
 {
         ControllerLease lease = { 0 };
 
@@ -88,7 +88,7 @@ TEST(lease_that_did_not_change_yet_decides_nothing)
         controller_lease_done(&lease);
 }
 
-TEST(lease_that_is_held_by_nothing_means_no_controller)
+TEST(lease_without_a_holder_means_no_controller)
 {
         static const char *const leases[] = {
                 "{\"kind\":\"Lease\",\"spec\":{\"holderIdentity\":\"\",\"renewTime\":\"2026\"}}",
@@ -106,7 +106,7 @@ TEST(lease_that_is_held_by_nothing_means_no_controller)
 }
 
 /* If a proxy returns a page instead of the Lease, this node must not act as the controller. */
-TEST(invalid_lease_decides_nothing)
+TEST(invalid_lease_gives_no_verdict)
 {
         static const char *const texts[] = {
                 "",

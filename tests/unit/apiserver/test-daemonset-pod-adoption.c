@@ -66,7 +66,7 @@ static int check_candidate(AdoptionSearch *search, const Pod *pod, const PodStat
 
 /* A user made the pod by hand, with the set as its owner and with labels that the set does not
  * select. */
-TEST(pod_that_its_set_does_not_control_adopts_nothing_and_waits_for_nothing)
+TEST(pod_that_its_daemonset_does_not_control_neither_adopts_nor_waits)
 {
         cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");
@@ -117,7 +117,7 @@ TEST(pod_whose_status_is_not_known_yet_is_waited_for)
         EXPECT(search.syncing_pod == local_pod);
 }
 
-TEST(pod_that_is_not_ready_or_terminating_only_blocks)
+TEST(unready_or_terminating_pod_is_not_adopted_but_waited_for)
 {
         cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");

@@ -50,7 +50,7 @@ TEST(response_is_ignored_if_the_watch_has_reported_the_object_since)
         EXPECT_STREQ(remote.metadata.resource_version, "9");
 }
 
-TEST(response_that_is_newer_than_what_the_watch_has_reported_is_taken)
+TEST(response_that_is_newer_than_the_watch_is_used)
 {
         static const struct {
                 char version[8];
@@ -125,7 +125,7 @@ TEST(object_that_a_response_showed_as_deleted_does_not_exist_until_it_is_listed_
         EXPECT(remote_pod_object(&remote));
 }
 
-TEST(pod_has_terminated_by_its_phase)
+TEST(terminal_phase_means_that_the_pod_has_terminated)
 {
         static const struct {
                 const char *phase;
@@ -145,7 +145,7 @@ TEST(pod_has_terminated_by_its_phase)
         }
 }
 
-TEST(list_without_more_than_half_of_the_bound_pods_is_doubtful)
+TEST(list_that_omits_more_than_half_of_the_bound_pods_is_suspicious)
 {
         static const struct {
                 unsigned bound, missing;

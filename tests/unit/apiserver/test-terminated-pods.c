@@ -42,7 +42,7 @@ TEST(final_status_is_found_after_a_reboot_until_it_is_removed)
         apiserver_cache_free(cache);
 }
 
-TEST(pod_that_has_run_since_the_boot_is_left_to_its_shim)
+TEST(status_of_a_pod_that_has_run_since_the_boot_comes_from_its_shim)
 {
         cleanup_with(sd_event_unrefp) sd_event *event = NULL;
         cleanup_free char *pods = NULL, *pod = NULL, *json = NULL;

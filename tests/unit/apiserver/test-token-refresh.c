@@ -58,7 +58,7 @@ TEST(request_names_audience_lifetime_and_pod)
         EXPECT(without && strstr(without, "\"audiences\":null"));
 }
 
-TEST(refusal_that_ends_once_the_server_knows_the_pod_is_temporary)
+TEST(refusal_because_the_server_does_not_know_the_pod_yet_is_temporary)
 {
         EXPECT(token_refusal_may_pass(
                 403, "403 Forbidden: serviceaccounts \"default\" is forbidden: User "

@@ -149,7 +149,7 @@ TEST(a_file_where_a_directory_is_needed_changes_nothing)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
 
-TEST(later_of_two_files_with_one_path_counts)
+TEST(last_of_two_files_with_one_path_is_used)
 {
         char path[64];
         cleanup_close int fd = open_scratch(path);

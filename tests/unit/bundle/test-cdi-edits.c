@@ -68,7 +68,7 @@ static char *edit(const char *spec_text, const char *annotation, const char *doc
 
 #define HEAD "cdiVersion: 1.1.0\nkind: v/c\n"
 
-TEST(edits_of_the_file_come_once_and_before_those_of_its_devices)
+TEST(edits_of_the_file_apply_once_and_before_those_of_its_devices)
 {
         EXPECT_EDITED(
                 HEAD "containerEdits: {env: [A=file, FILE=1], additionalGids: [0, 5]}\n"
@@ -157,7 +157,7 @@ TEST(mounts_replace_those_of_their_path_and_are_sorted_by_depth)
                 "c\"}],\"process\":{}}");
 }
 
-TEST(in_a_user_namespace_the_shim_binds_and_devices_are_bound_to_other_paths)
+TEST(shim_bind_mounts_devices_in_a_user_namespace)
 {
         EXPECT_EDITED(
                 HEAD "devices:\n- name: d\n  containerEdits:\n    mounts:\n"
@@ -202,7 +202,7 @@ TEST(all_unresolvable_devices_are_named_and_nothing_is_applied)
                 "of a CDI device, vendor.com/class=name, not 'gpu'");
 }
 
-TEST(network_devices_are_for_the_hook_of_the_shim)
+TEST(network_devices_are_passed_to_the_hook_of_the_shim)
 {
         cleanup_free char *expected = text_format(
                 "{\"hooks\":{\"createRuntime\":[{\"args\":[\"mainstay-shim\",\"net-devices\"],"

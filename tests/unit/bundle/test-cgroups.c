@@ -127,7 +127,7 @@ static bool path_matches(const char *pattern, const char *path) {
         return matches;
 }
 
-TEST(daemons_that_look_at_cgroups_recognize_containers_with_both_drivers)
+TEST(cgroup_paths_of_both_drivers_are_recognizable_by_other_daemons)
 {
         static const char uid[] = "8dbc5577-d0e2-4706-8787-57d52c03ddf2";
         static const char id[] = "14011c7d92a9e513dfd69211da0413dbf319a5e45a02b354ba6e98e10272542d";

@@ -77,7 +77,7 @@ TEST(every_huge_page_size_is_limited_and_unrequested_ones_to_zero)
         EXPECT(huge_pages_limits(&spec, &containers[0], 0) == NULL);
 }
 
-TEST(limit_of_the_pod_counts_for_its_group_and_for_containers_without_one)
+TEST(pod_limit_applies_to_its_cgroup_and_to_containers_without_a_limit)
 {
         Container plain[] = { { .name = (char[]){ "c" } } };
         ResourceRequirements resources = { .limits.huge_pages_2mi = QUANTITY(8388608) };

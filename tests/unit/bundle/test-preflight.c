@@ -119,7 +119,7 @@ TEST(successor_whose_sub_path_cannot_be_expanded_is_refused)
                        "missing value for \"B\" in subPathExpr");
 }
 
-TEST(unknown_variable_of_a_sub_path_does_not_refuse_a_successor)
+TEST(successor_is_not_refused_for_an_unknown_variable_in_a_sub_path)
 {
         expect_passed(MOUNT("$(IP)/x") "]", VOLUME);
         expect_passed(MOUNT("$(F)/x") ", {name: F, valueFrom: {fileKeyRef: {volumeName: v, "

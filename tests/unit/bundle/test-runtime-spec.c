@@ -29,7 +29,7 @@ static int make_with_directory(char *directory, Error *reterr) {
                                  &text, reterr);
 }
 
-TEST(a_working_directory_is_not_in_proc_however_it_is_written)
+TEST(a_working_directory_in_proc_is_refused_however_it_is_spelled)
 {
         static char refused[][40] = {
                 "/proc",
@@ -52,7 +52,7 @@ TEST(a_working_directory_is_not_in_proc_however_it_is_written)
         }
 }
 
-TEST(other_working_directories_with_such_a_name_are_accepted)
+TEST(working_directories_whose_name_only_resembles_proc_are_accepted)
 {
         static char accepted[][16] = {
                 "/", "//", "/process", "/pro", "/data/proc", "/a/../b/proc", "/..proc", "/.proc",
@@ -131,7 +131,7 @@ TEST(a_container_is_guarded_if_the_runtime_would_follow_names_in_its_volumes)
                         test_fail(__FILE__, __LINE__, strna(cases[i].volumes[0]), "case %zu", i);
 }
 
-TEST(no_guard_is_for_privileged_containers_or_without_a_shim)
+TEST(privileged_containers_and_bundles_without_a_shim_have_no_guard)
 {
         static const GuardedCase devices = { { "/dev" }, NULL, true };
 

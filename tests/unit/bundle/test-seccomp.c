@@ -209,7 +209,7 @@ static void expect_first(const char *const *paths, const char *default_action) {
         json_decref(resolved);
 }
 
-TEST(first_profile_that_exists_is_used_and_a_broken_one_is_not_passed_over)
+TEST(first_existing_profile_is_used_and_a_broken_one_is_not_skipped)
 {
         cleanup_free char *missing = path_join(test_directory(), "missing.json"),
                           *first = path_join(test_directory(), "first.json"),

@@ -83,7 +83,7 @@ static void expect_error(const Container *container, int code, const char *sente
 
 #define WORD(text) ((char[]){ text })
 
-TEST(pod_level_is_two_ascending_categories_and_is_kept)
+TEST(pod_level_consists_of_two_ascending_categories_and_is_kept)
 {
         unsigned a = 0, b = 0;
         cleanup_free char *first = level_of("one"), *again = level_of("one");
@@ -113,7 +113,7 @@ TEST(default_label_is_the_policys_with_the_pods_level)
                       "system_u:object_r:container_file_t:s0:c3,c700");
 }
 
-TEST(policy_without_levels_gives_none)
+TEST(policy_without_levels_gives_no_level)
 {
         SeLinuxLabelDefaults plain = { .process = WORD("system_u:system_r:container_t"),
                                        .file = WORD("system_u:object_r:container_file_t") };
@@ -356,7 +356,7 @@ static void expect_mount_label(const char *label, const char *message) {
         EXPECT_STREQ(strna(found), label);
 }
 
-TEST(volume_is_mounted_with_the_label_of_the_containers_that_set_one)
+TEST(volume_is_mounted_with_the_label_that_its_containers_set)
 {
         static char name[] = "v", level[] = "s0:c5,c6", other[] = "s0:c7,c8";
         VolumeMount mount = { .name = name };

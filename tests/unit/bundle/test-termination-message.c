@@ -24,7 +24,7 @@ static void put_file(const char *path, const char *data, size_t length) {
         REQUIRE(write_file_atomic_at(fd, strrchr(path, '/') + 1, data, length, 0600) >= 0);
 }
 
-TEST(a_nul_does_not_cut_a_termination_message)
+TEST(a_nul_byte_does_not_truncate_a_termination_message)
 {
         static const char log[] = "2026-01-01T00:00:00Z stdout F one\n"
                                   "2026-01-01T00:00:00Z stdout F t\0wo\n"

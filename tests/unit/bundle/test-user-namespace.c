@@ -100,7 +100,7 @@ TEST(damaged_id_link_is_replaced)
         }
 }
 
-TEST(pod_in_the_nodes_user_namespace_gets_zero)
+TEST(pod_in_the_nodes_user_namespace_has_no_id_range)
 {
         Pod pod = { .metadata.uid = (char[]){ "a" } };
         unsigned id = 1;

@@ -17,7 +17,7 @@ static void put_numbered(VariableSet *set, size_t i, const char *value) {
         REQUIRE(variable_set_put(set, name, value) == 0);
 }
 
-TEST(first_place_and_last_value_of_repeated_variables_count)
+TEST(repeated_variable_keeps_its_first_position_and_last_value)
 {
         cleanup_with(variable_set_done) VariableSet set = VARIABLE_SET_NULL;
         size_t right = 0;
@@ -42,7 +42,7 @@ TEST(first_place_and_last_value_of_repeated_variables_count)
         EXPECT(!variable_set_find(&set, "NAME_", strlen("NAME_")));
 }
 
-TEST(entries_and_defaults_are_put)
+TEST(default_does_not_replace_an_existing_variable)
 {
         cleanup_with(variable_set_done) VariableSet set = VARIABLE_SET_NULL;
 

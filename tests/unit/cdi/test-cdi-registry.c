@@ -170,7 +170,7 @@ TEST(directories_and_files_are_followed_from_before_they_exist_until_they_are_go
         teardown(&f);
 }
 
-TEST(nothing_wakes_the_loop_while_nothing_changes)
+TEST(event_loop_sleeps_while_no_file_changes)
 {
         Fixture f;
 

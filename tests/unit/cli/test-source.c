@@ -75,7 +75,7 @@ static bool has_index(const TestSource *test) {
         return access(path, F_OK) == 0;
 }
 
-TEST(a_part_of_a_directory_is_not_signed)
+TEST(a_directory_that_cannot_be_listed_completely_is_not_signed)
 {
         cleanup_free char *message = NULL, *expected = NULL, *none = NULL;
         TestSource test;
@@ -93,7 +93,7 @@ TEST(a_part_of_a_directory_is_not_signed)
         test_source_done(&test);
 }
 
-TEST(a_message_names_the_file_or_the_option_that_is_at_fault)
+TEST(an_error_message_names_the_invalid_file_or_option)
 {
         cleanup_free char *signature = NULL, *keys = NULL, *path = NULL;
         static char verb[] = "verify";

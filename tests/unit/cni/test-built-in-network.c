@@ -59,7 +59,7 @@ static json_t *load(const CniBuiltInNetwork *network) {
 #define EXPECT_HAS(text, part)   EXPECT((text) && strstr((text), (part)))
 #define EXPECT_LACKS(text, part) EXPECT((text) && !strstr((text), (part)))
 
-TEST(network_of_ipv4_alone_is_the_packaged_file)
+TEST(ipv4_network_equals_the_packaged_configuration)
 {
         CniBuiltInNetwork network = make_network();
         cleanup_free char *file = NULL;
@@ -84,7 +84,7 @@ TEST(network_has_both_families_if_the_kernel_has_ipv6)
         EXPECT_HAS(text, "\"conditionsV6\":[\"!\",\"-d\",\"::1/128\"]");
 }
 
-TEST(network_is_of_ipv4_if_the_kernel_has_no_ipv6_or_it_is_disabled)
+TEST(network_has_only_ipv4_if_ipv6_is_missing_or_disabled)
 {
         static const char *const disabled[] = { "sysctl/all/disable_ipv6",
                                                 "sysctl/default/disable_ipv6",
@@ -107,7 +107,7 @@ TEST(network_is_of_ipv4_if_the_kernel_has_no_ipv6_or_it_is_disabled)
         EXPECT_LACKS(none, "::");
 }
 
-TEST(bridge_that_exists_counts_more_than_the_default_of_new_interfaces)
+TEST(existing_bridge_decides_about_ipv6_before_the_default_of_new_interfaces)
 {
         CniBuiltInNetwork network = make_network();
         cleanup_free char *text = NULL;
@@ -118,7 +118,7 @@ TEST(bridge_that_exists_counts_more_than_the_default_of_new_interfaces)
         EXPECT_HAS(text, OWN);
 }
 
-TEST(range_of_ipv6_alone_stays_though_the_kernel_has_no_ipv6)
+TEST(ipv6_only_range_is_kept_if_the_kernel_has_no_ipv6)
 {
         CniBuiltInNetwork network = make_network();
         cleanup_free char *text = NULL;
@@ -152,7 +152,7 @@ TEST(nftables_is_used_only_without_iptables)
         EXPECT_HAS(none, "\"firewall\"");
 }
 
-TEST(default_range_of_ipv6_is_dropped_once_if_ip6tables_fails)
+TEST(default_ipv6_range_is_dropped_once_if_ip6tables_fails)
 {
         CniBuiltInNetwork network = make_network();
         cleanup_free char *text = NULL;
@@ -164,7 +164,7 @@ TEST(default_range_of_ipv6_is_dropped_once_if_ip6tables_fails)
         EXPECT_LACKS(text, "::");
 }
 
-TEST(configured_range_of_ipv6_is_never_dropped)
+TEST(configured_ipv6_range_is_never_dropped)
 {
         CniBuiltInNetwork network = make_network();
 

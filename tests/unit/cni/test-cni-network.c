@@ -107,7 +107,7 @@ static int answer(CniNetwork *network, CniCommand command, size_t step, int exit
         "\"ingressBurst\":4294967295}}"
 #define THREE "{\"type\":\"three\",\"name\":\"n\",\"cniVersion\":\"1.0.0\""
 
-TEST(add_chains_results_and_delete_runs_backwards_with_the_last_result)
+TEST(add_chains_results_and_delete_runs_in_reverse_order_with_the_last_result)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
 
@@ -547,7 +547,7 @@ TEST(bridge_that_is_a_gateway_of_ipv6_enables_forwarding)
                                         CNI_ADD));
 }
 
-TEST(error_of_a_plugin_has_its_remedy)
+TEST(plugin_error_has_a_remedy)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = load_network(CONFIG);
         cleanup_error Error iptables = ERROR_NULL, address = ERROR_NULL, other = ERROR_NULL;

@@ -157,7 +157,7 @@ TEST(first_file_by_name_is_used_or_else_the_default)
         expect_used("10-first.conf");
 }
 
-TEST(copy_of_our_own_file_gives_way_to_that_of_every_plugin)
+TEST(copied_package_configuration_yields_to_that_of_any_plugin)
 {
         static const char *const plugins[] = {
                 "10-flannel.conflist",       "10-calico.conflist", "05-cilium.conflist",

@@ -29,7 +29,7 @@ TEST(lines_that_are_not_entries_are_skipped)
                      "d=7:8 ");
 }
 
-TEST(a_group_of_very_many_members_has_them_all)
+TEST(a_group_with_very_many_members_is_read_completely)
 {
         enum {
                 N = 20000

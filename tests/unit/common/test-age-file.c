@@ -75,7 +75,7 @@ TEST(file_that_age_has_made_is_decrypted)
         EXPECT_STREQ(text, "hello age");
 }
 
-TEST(file_for_others_is_not_decrypted_and_the_message_gives_the_reason)
+TEST(file_for_other_recipients_is_refused_with_a_reason)
 {
         const AgeKey other = { { 1 } };
         cleanup_error Error error = ERROR_NULL;
@@ -90,7 +90,7 @@ TEST(file_for_others_is_not_decrypted_and_the_message_gives_the_reason)
         EXPECT(!text);
 }
 
-TEST(file_that_was_changed_or_cut_anywhere_is_refused)
+TEST(file_that_was_modified_or_truncated_anywhere_is_refused)
 {
         const AgeKey key = known_identity();
         char copy[sizeof(hello_age)];
@@ -108,7 +108,7 @@ TEST(file_that_was_changed_or_cut_anywhere_is_refused)
         }
 }
 
-TEST(armor_may_have_the_line_ends_of_windows_and_blanks_around_it)
+TEST(armor_may_have_crlf_line_ends_and_surrounding_white_space)
 {
         const AgeKey key = known_identity();
         cleanup_buffer Buffer copy = { 0 };

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-TEST(app_armor_finds_the_mode_of_the_profile_of_that_name_only)
+TEST(app_armor_mode_is_found_only_for_the_exact_profile_name)
 {
         static const char text[] = "/usr/bin/man (enforce)\n"
                                    "/usr/bin/man//filter (complain)\n"
@@ -39,7 +39,7 @@ TEST(app_armor_finds_the_mode_of_the_profile_of_that_name_only)
         }
 }
 
-TEST(app_armor_without_a_list_finds_nothing)
+TEST(app_armor_mode_is_unknown_without_a_list_of_profiles)
 {
         cleanup_free char *mode = NULL;
 

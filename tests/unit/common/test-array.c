@@ -40,7 +40,7 @@ TEST(appended_items_are_zeros_and_stay_in_order)
                 EXPECT_EQ(numbers[i], i);
 }
 
-TEST(an_array_of_one_allocation_grows)
+TEST(an_array_grows_by_reallocation)
 {
         size_t n = 3;
         cleanup_free char *letters = calloc(n, 1);
@@ -56,7 +56,7 @@ TEST(an_array_of_one_allocation_grows)
         EXPECT_EQ(memcmp(letters, "abcdefghijklmnopqrstuvwxyz", n), 0);
 }
 
-TEST(an_array_is_moved_a_few_times_only)
+TEST(an_array_is_reallocated_only_a_few_times)
 {
         cleanup_free uint64_t *numbers = NULL;
         unsigned moved = 0;
@@ -107,7 +107,7 @@ TEST(the_first_of_equal_items_is_found)
         EXPECT_EQ(ARRAY_FIND_PLACE("rye", fruits, N_ELEMENTS(fruits), compare_fruit_name), 4);
 }
 
-TEST(sizes_without_an_address_are_refused)
+TEST(sizes_beyond_the_address_space_are_refused)
 {
         cleanup_free Fruit *fruits = NULL;
         size_t n = 0;

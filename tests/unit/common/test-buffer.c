@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-TEST(the_content_is_a_string)
+TEST(buffer_content_is_nul_terminated)
 {
         cleanup_buffer Buffer buffer = { 0 };
 
@@ -17,7 +17,7 @@ TEST(the_content_is_a_string)
         EXPECT_STREQ(buffer.data, "one two");
 }
 
-TEST(nothing_appended_is_an_empty_string)
+TEST(buffer_is_an_empty_string_after_an_empty_append)
 {
         cleanup_buffer Buffer buffer = { 0 };
 
@@ -25,7 +25,7 @@ TEST(nothing_appended_is_an_empty_string)
         EXPECT_STREQ(buffer.data, "");
 }
 
-TEST(a_limit_is_kept_and_existing_entries_stay)
+TEST(buffer_limit_is_enforced_and_keeps_existing_content)
 {
         cleanup_buffer Buffer buffer = { 0 };
 
@@ -36,7 +36,7 @@ TEST(a_limit_is_kept_and_existing_entries_stay)
         EXPECT_STREQ(buffer.data, "12345");
 }
 
-TEST(a_length_that_no_memory_has_is_refused)
+TEST(buffer_refuses_a_length_beyond_the_address_space)
 {
         cleanup_buffer Buffer buffer = { 0 };
 
@@ -45,7 +45,7 @@ TEST(a_length_that_no_memory_has_is_refused)
         EXPECT(!buffer.data);
 }
 
-TEST(reserved_bytes_are_written_in_place)
+TEST(buffer_bytes_are_written_in_place_once_reserved)
 {
         cleanup_buffer Buffer buffer = { 0 };
         char *end = buffer_reserve(&buffer, 3);
@@ -57,7 +57,7 @@ TEST(reserved_bytes_are_written_in_place)
         EXPECT_STREQ(buffer.data, "abcd");
 }
 
-TEST(the_front_is_dropped)
+TEST(buffer_drops_consumed_bytes_at_its_front)
 {
         cleanup_buffer Buffer buffer = { 0 };
 
@@ -70,7 +70,7 @@ TEST(the_front_is_dropped)
         EXPECT_STREQ(buffer.data, "");
 }
 
-TEST(taken_content_belongs_to_the_caller)
+TEST(buffer_content_belongs_to_the_caller_once_taken)
 {
         cleanup_buffer Buffer buffer = { 0 };
         cleanup_free char *text = NULL;

@@ -64,7 +64,7 @@ static void sign_with_times(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t
         REQUIRE(gnutls_x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA256, 0) == 0);
 }
 
-TEST(times_that_were_set_are_read_again)
+TEST(certificate_times_are_read_back_after_they_are_set)
 {
         static const CertificateTimes cases[] = {
                 { 0, 1 },

@@ -18,7 +18,7 @@ TEST(pressure_has_the_kernels_numbers)
         EXPECT_EQ((int) (pressure.full.avg10 * 100 + 0.5), 2);
 }
 
-TEST(pressure_without_all_is_known_and_without_a_file_is_not)
+TEST(pressure_is_known_without_full_and_unknown_without_a_file)
 {
         Pressure pressure;
 
@@ -69,7 +69,7 @@ TEST(disks_of_version_1_are_lines_with_operations)
         EXPECT_EQ(disks.n, 0);
 }
 
-TEST(there_are_not_more_disks_than_space)
+TEST(number_of_disks_is_limited)
 {
         char text[DISK_USAGES_MAX * 32] = "";
         DiskUsages disks;
@@ -82,7 +82,7 @@ TEST(there_are_not_more_disks_than_space)
         EXPECT_EQ(disks.items[DISK_USAGES_MAX - 1].read_bytes, DISK_USAGES_MAX - 1);
 }
 
-TEST(a_device_that_is_gone_is_without_a_name)
+TEST(a_removed_device_has_no_name)
 {
         char buffer[DISK_NAME_SIZE];
 
@@ -99,7 +99,7 @@ TEST(a_device_that_is_not_a_partition_is_its_own_disk)
 }
 
 /* Uses any partition of this machine. */
-TEST(a_partition_is_on_a_disk)
+TEST(a_partition_belongs_to_its_disk)
 {
         DIR *dir = opendir("/sys/dev/block");
         struct dirent *entry;

@@ -11,7 +11,7 @@ static void expect_group(const char *text, int version, int r, const char *group
         EXPECT_STREQ(strna(found), strna(group));
 }
 
-TEST(a_group_of_version_2_is_in_the_line_without_controllers)
+TEST(cgroup_v2_path_is_read_from_the_line_without_controllers)
 {
         expect_group("0::/system.slice/mainstay.service\n", 2, 0, "/system.slice/mainstay.service");
         expect_group("1:name=systemd:/other\n0::/a:b\n", 2, 0, "/a:b");
@@ -22,7 +22,7 @@ TEST(a_group_of_version_2_is_in_the_line_without_controllers)
         expect_group("0:\n", 2, -ENOENT, NULL);
 }
 
-TEST(a_group_of_version_1_is_the_same_for_memory_and_cpu)
+TEST(cgroup_v1_path_must_be_the_same_for_memory_and_cpu)
 {
         expect_group("4:memory:/a\n3:cpu,cpuacct:/a\n0::/b\n", 1, 0, "/a");
         expect_group("4:memory:/a\n3:cpuacct,cpu:/\n0::/a\n", 1, -EXDEV, NULL);

@@ -65,7 +65,7 @@ TEST(a_message_arrives_on_its_channel)
         close_channel_pair(&ends);
 }
 
-TEST(a_held_channel_passes_no_messages_until_it_is_released)
+TEST(a_held_channel_delivers_no_messages_until_it_is_released)
 {
         ChannelPair ends;
 
@@ -103,7 +103,7 @@ TEST(bytes_that_the_socket_does_not_take_are_queued_and_counted)
         close_channel_pair(&ends);
 }
 
-TEST(both_ends_close_the_connection)
+TEST(either_end_can_close_the_connection)
 {
         ChannelPair ends;
 
@@ -188,7 +188,7 @@ TEST(a_peer_that_sends_requests_without_reading_replies_is_not_read)
         close_channel_pair(&ends);
 }
 
-TEST(data_of_a_peer_that_is_gone_is_read_though_nothing_can_be_written)
+TEST(data_of_a_closed_peer_is_read_although_writing_fails)
 {
         static const char zeros[16384];
         ChannelPair ends;

@@ -59,7 +59,7 @@ TEST(a_damaged_file_is_set_aside)
         EXPECT_EQ(faccessat(fd, "record.damaged", F_OK, 0), 0);
 }
 
-TEST(a_file_that_cannot_be_read_is_done_without)
+TEST(a_file_that_cannot_be_read_is_treated_as_missing)
 {
         cleanup_close int fd = open_test_directory();
         cleanup_free char *text = NULL;
@@ -79,7 +79,7 @@ TEST(a_file_that_cannot_be_read_is_done_without)
         EXPECT_STREQ(text, "1\n");
 }
 
-TEST(a_file_that_cannot_be_read_now_is_not_taken_for_a_damaged_one)
+TEST(a_temporary_read_error_is_not_treated_as_damage)
 {
         cleanup_close int fd = open_test_directory();
         cleanup_free char *text = NULL;

@@ -6,7 +6,7 @@
 
 #define MINUTE (60 * USEC_PER_SEC)
 
-TEST(steps_of_a_minute_matter_in_both_directions)
+TEST(clock_steps_of_a_minute_are_reported_in_both_directions)
 {
         static const struct {
                 uint64_t reported, offset;

@@ -26,7 +26,7 @@ static const char rfc_pem[] = "-----BEGIN PRIVATE KEY-----\n"
                               "MC4CAQAwBQYDK2VwBCIEIEzNCJso/5banbbDRuwRTg9bijGfNaumJNqM9u1PuKb7\n"
                               "-----END PRIVATE KEY-----\n";
 
-TEST(a_signature_is_of_one_key_and_of_all_bytes)
+TEST(a_signature_is_valid_only_for_its_key_and_unchanged_bytes)
 {
         uint8_t key[ED25519_KEY_SIZE], signature[ED25519_SIGNATURE_SIZE];
 
@@ -67,7 +67,7 @@ static const char *encode(const char *head, size_t n_head, const void *data, siz
         return text;
 }
 
-TEST(keys_have_three_forms)
+TEST(keys_are_read_raw_as_der_and_in_minisign_format)
 {
         uint8_t key[ED25519_KEY_SIZE];
         const struct {
@@ -96,7 +96,7 @@ TEST(keys_have_three_forms)
         EXPECT_EQ(ed25519_key_parse("not base64!", key), -EINVAL);
 }
 
-TEST(a_file_of_signatures_is_raw_or_has_lines)
+TEST(signature_files_are_raw_or_have_one_signature_per_line)
 {
         uint8_t found[ED25519_SIGNATURES_MAX][ED25519_SIGNATURE_SIZE];
         char file[4096] = "untrusted comment: signature from minisign\n";

@@ -18,7 +18,7 @@ static char *encrypt(const char *name, const char *text) {
         return result;
 }
 
-TEST(encrypted_text_is_one_line_from_which_the_text_comes_back)
+TEST(encrypted_text_is_one_line_and_can_be_decrypted)
 {
         static const char *const texts[] = { "", "a", "{\"kind\": \"Secret\"}\n", "two\nlines" };
 
@@ -34,14 +34,14 @@ TEST(encrypted_text_is_one_line_from_which_the_text_comes_back)
         EXPECT(!is_encrypted_text("{\"kind\": \"Secret\"}"));
 }
 
-TEST(encrypted_text_is_another_one_each_time)
+TEST(encrypted_text_differs_each_time)
 {
         cleanup_free char *one = encrypt("a", "the same"), *two = encrypt("a", "the same");
 
         EXPECT(strcmp(one, two) != 0);
 }
 
-TEST(encrypted_text_is_of_its_key_and_its_name_only)
+TEST(encrypted_text_is_decrypted_only_with_its_key_and_its_name)
 {
         cleanup_free char *line = encrypt("objects/one", "secret");
         char *again = NULL;
@@ -51,7 +51,7 @@ TEST(encrypted_text_is_of_its_key_and_its_name_only)
         EXPECT_EQ(decrypt_text(key, "", line, &again), -EBADMSG);
 }
 
-TEST(encrypted_text_that_was_changed_or_cut_anywhere_is_refused)
+TEST(encrypted_text_that_was_modified_or_truncated_anywhere_is_refused)
 {
         cleanup_free char *line = encrypt("objects/one", "secret");
         const size_t prefix = strlen(ENCRYPTED_TEXT_PREFIX);

@@ -47,7 +47,7 @@ TEST(the_error_may_be_null)
         EXPECT_STREQ(error_message(NULL, -EPERM), "Operation not permitted");
 }
 
-TEST(moving_leaves_nothing_behind_and_frees_the_previous_message)
+TEST(moving_an_error_empties_the_source_and_frees_the_previous_message)
 {
         cleanup_error Error from = ERROR_NULL, to = ERROR_NULL;
 

@@ -2,7 +2,7 @@
 #include "common/file-stamp.h"
 #include "tests/test.h"
 
-TEST(a_stamp_differs_when_one_of_its_facts_does)
+TEST(a_stamp_differs_when_one_of_its_attributes_differs)
 {
         const struct stat st = {
                 .st_dev = 1, .st_ino = 2, .st_size = 3, .st_mtim = { 4, 5 }, .st_ctim = { 6, 7 }

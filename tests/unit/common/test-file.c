@@ -85,7 +85,7 @@ TEST(a_file_that_is_not_regular_is_refused_without_waiting)
         EXPECT(!data);
 }
 
-TEST(a_stream_without_end_is_cut_at_the_limit)
+TEST(an_endless_stream_is_truncated_at_the_limit)
 {
         cleanup_close int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
         char *data = NULL;
@@ -171,7 +171,7 @@ TEST(parents_are_created_with_exactly_the_mode)
 
 /* A container can replace a new directory of a volume with a link, so the directory must be created
  * with the right mode. */
-TEST(the_mode_of_a_new_directory_is_not_changed_by_its_path)
+TEST(the_mode_of_a_new_directory_does_not_depend_on_its_parents)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_close int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -206,7 +206,7 @@ TEST(a_file_in_the_path_of_a_directory_is_an_error)
         EXPECT_EQ(open_directory_at(dir, "a", 0755), -ENOTDIR);
 }
 
-TEST(the_opened_directory_can_be_read)
+TEST(a_created_directory_is_opened_for_reading)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_close int fd = open_directory_at(dir, "a/b", 0755);
@@ -342,7 +342,7 @@ TEST(a_tree_behind_a_link_is_not_removed)
         EXPECT(test_file_exists(dir, "victim/tree"));
 }
 
-TEST(no_link_is_followed_on_the_way_to_a_file)
+TEST(no_link_in_the_path_of_a_file_is_followed)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_free char *direct = path_join(test_directory(), "a/b/file");
@@ -369,7 +369,7 @@ TEST(no_link_is_followed_on_the_way_to_a_file)
         EXPECT(!opendir_no_symlinks(linked) && errno == ELOOP);
 }
 
-TEST(no_directory_is_made_behind_a_link)
+TEST(no_directory_is_created_behind_a_link)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_free char *direct = path_join(test_directory(), "a/b/c");
@@ -425,7 +425,7 @@ TEST(entries_of_a_directory_are_read_without_itself_and_its_parent)
         REQUIRE(dir);
         EXPECT_EQ(read_directory_entry(dir, &entry), 1);
         EXPECT_STREQ(entry->d_name, ".f");
-        errno = EIO; /* of before */
+        errno = EIO; /* the previous mode */
         EXPECT_EQ(read_directory_entry(dir, &entry), 0);
 }
 
@@ -439,7 +439,7 @@ TEST(a_directory_that_cannot_be_listed_is_an_error_not_its_end)
         EXPECT_EQ(read_directory_entry(dir, &entry), -ENOTDIR);
 }
 
-TEST(an_error_that_may_pass_is_not_damage)
+TEST(a_temporary_error_is_not_treated_as_damage)
 {
         static const int damage[] = { EBADMSG, EFBIG, EINVAL, EISDIR, ELOOP, ENXIO };
         static const int passing[] = {
@@ -460,7 +460,7 @@ TEST(paths_are_joined_with_one_slash)
         EXPECT_STREQ(path, "/a/b");
 }
 
-TEST(paths_are_absolute_and_plain_when_cleaned)
+TEST(cleaned_paths_are_absolute_and_normalized)
 {
         static const struct {
                 const char *path, *clean;
@@ -484,7 +484,7 @@ TEST(paths_are_absolute_and_plain_when_cleaned)
         }
 }
 
-TEST(opening_in_a_root_ends_at_that_root_at_most)
+TEST(opening_in_a_root_never_leaves_that_root)
 {
         cleanup_close int root = open(test_directory(), O_PATH | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int by_link = -EBADF, above = -EBADF;

@@ -236,7 +236,7 @@ TEST(deadline_ends_the_call_on_both_sides)
         pair_done(&pair);
 }
 
-TEST(cancelled_call_is_gone_at_the_server_and_not_reported)
+TEST(cancelled_call_is_dropped_at_the_server_and_not_reported)
 {
         GrpcPair pair;
         CallRecord record = { 0 };
@@ -298,7 +298,7 @@ TEST(many_calls_at_once_are_all_answered)
 
 /* ---- a peer that does not speak HTTP/2 ---- */
 
-TEST(peer_that_speaks_nonsense_loses_its_connection)
+TEST(peer_that_sends_invalid_data_is_disconnected)
 {
         const GrpcServerHandlers handlers = { on_request, on_gone, NULL };
         static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -4,7 +4,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(a_pattern_is_a_repository_or_with_an_asterisk_its_start)
+TEST(a_pattern_is_a_repository_or_a_prefix_with_an_asterisk)
 {
         cleanup_json json_t *allowlist =
                 json_pack("[s, s, i]", "example.com/team/*", "example.com/app", 1);

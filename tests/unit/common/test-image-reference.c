@@ -37,7 +37,7 @@ static void expect_normalised(const char *reference, const char *expected) {
  * github.com/distribution/reference for the first column. The third column is set if this node
  * deviates: it spells the registry in the form that is used for comparison, and refuses a registry
  * for which libcurl would connect to a host other than the one in the name. */
-TEST(references_are_those_of_the_reference_implementation_with_one_spelling_of_a_registry)
+TEST(references_match_the_reference_implementation_with_a_normalized_registry)
 {
         static const struct {
                 const char *reference, *theirs, *ours;

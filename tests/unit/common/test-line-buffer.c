@@ -22,7 +22,7 @@ static int push(LineBuffer *lines, const char *text) {
         return line_buffer_push(lines, text, strlen(text), MAX);
 }
 
-TEST(lines_are_the_same_however_the_stream_is_cut)
+TEST(lines_do_not_depend_on_how_the_stream_is_split)
 {
         static const char stream[] = "one\n\ntwo\nthree\nrest";
 

@@ -12,7 +12,7 @@
 #define OTHER "32 21 0:44 / /medialess rw - tmpfs tmpfs rw\n"
 #define BELOW "33 21 0:45 / /media/shops/sub rw - tmpfs tmpfs rw\n"
 
-TEST(mounts_on_the_path_and_above_it_matter)
+TEST(mounts_on_the_path_and_above_it_are_reported)
 {
         static const struct {
                 const char *path, *lines;

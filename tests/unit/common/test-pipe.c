@@ -18,7 +18,7 @@ static int lowest_free_fd(void) {
         return fd;
 }
 
-TEST(only_the_own_end_does_not_block)
+TEST(only_the_end_of_this_process_is_nonblocking)
 {
         const PipeEnd ends[] = { PIPE_READ_END, PIPE_WRITE_END };
 

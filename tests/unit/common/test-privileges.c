@@ -91,14 +91,14 @@ static int forbid_and_permit_cores(void) {
         return setrlimit(RLIMIT_CORE, &limit) < 0 ? 4 : 0;
 }
 
-TEST(memory_that_is_hidden_is_in_no_core_and_not_traced)
+TEST(hidden_memory_is_excluded_from_core_dumps_and_tracing)
 { EXPECT_EQ(run_in_child(hide_memory), 0); }
 
-TEST(a_program_without_cores_may_permit_them)
+TEST(a_program_without_core_dumps_can_enable_them)
 { EXPECT_EQ(run_in_child(forbid_and_permit_cores), 0); }
 
-TEST(only_the_capabilities_that_are_kept_remain)
+TEST(only_the_requested_capabilities_remain)
 { EXPECT_EQ(run_in_child(keep_one), 0); }
 
-TEST(ids_of_more_than_16_bits_are_taken_whole)
+TEST(ids_of_more_than_16_bits_are_not_truncated)
 { EXPECT_EQ(run_in_child(become_large_ids), 0); }

@@ -63,7 +63,7 @@ TEST(descriptors_and_sockets_of_processes_are_counted)
         EXPECT_EQ(after.open_files_max, limit.rlim_cur);
 }
 
-TEST(a_list_without_processes_that_are_there_counts_nothing)
+TEST(a_list_without_running_processes_has_no_descriptors)
 {
         EXPECT_EQ(usage_of("").n_descriptors, 0);
         EXPECT_EQ(usage_of("0\n").n_descriptors, 0);
@@ -71,7 +71,7 @@ TEST(a_list_without_processes_that_are_there_counts_nothing)
         EXPECT_EQ(usage_of("no number\n").n_descriptors, 0);
 }
 
-TEST(a_number_that_is_cut_is_left_out)
+TEST(a_truncated_pid_is_ignored)
 {
         cleanup_free char *cut = NULL;
 
@@ -79,7 +79,7 @@ TEST(a_number_that_is_cut_is_left_out)
         EXPECT_EQ(usage_of(cut).n_descriptors, 0);
 }
 
-TEST(descriptors_have_a_limit)
+TEST(number_of_counted_descriptors_is_limited)
 {
         cleanup_free char *list = NULL, *own = NULL;
         size_t size = 0;

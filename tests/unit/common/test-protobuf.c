@@ -90,7 +90,7 @@ TEST(every_type_is_read_back_as_it_was_written)
         EXPECT_EQ(protobuf_encode(&sample_message, &sample, &buffer, buffer.length + 4), -EFBIG);
 }
 
-TEST(nothing_is_written_for_what_is_not_set)
+TEST(unset_fields_are_not_written)
 {
         const Sample sample = { .text = TEXT("") };
         cleanup_buffer Buffer buffer = { 0 };
@@ -115,7 +115,7 @@ TEST(unknown_fields_of_every_type_are_skipped)
         protobuf_done(&sample_message, &got);
 }
 
-TEST(numbers_are_read_packed_and_unpacked_and_the_last_of_a_field_counts)
+TEST(numbers_are_read_packed_and_unpacked_and_the_last_value_is_used)
 {
         Sample got;
 

@@ -9,7 +9,7 @@
 
 #define JWT "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQifQ.c2lnbmF0dXJl"
 
-TEST(redacted_text_of_the_agent_has_no_keys_tokens_and_passwords_of_urls)
+TEST(redacted_agent_log_has_no_keys_tokens_or_url_passwords)
 {
         static const char *const texts[][2] = {
                 { "", "" },
@@ -38,7 +38,7 @@ TEST(redacted_text_of_the_agent_has_no_keys_tokens_and_passwords_of_urls)
         }
 }
 
-TEST(redacted_text_of_a_container_has_no_values_of_names_such_as_password)
+TEST(redacted_container_log_has_no_values_of_names_such_as_password)
 {
         static const char *const texts[][2] = {
                 { "DB_PASSWORD=hunter2 next", "DB_PASSWORD=<masked> next" },

@@ -3,14 +3,14 @@
 #include "common/text.h"
 #include "tests/test.h"
 
-TEST(a_text_is_printed)
+TEST(text_is_formatted)
 {
         cleanup_free char *text = text_format("%s-%d", "pod", 7);
 
         EXPECT_STREQ(text, "pod-7");
 }
 
-TEST(a_text_is_replaced_by_a_copy_also_of_its_own_part)
+TEST(text_is_replaced_even_by_a_part_of_itself)
 {
         cleanup_free char *text = NULL;
 
@@ -21,7 +21,7 @@ TEST(a_text_is_replaced_by_a_copy_also_of_its_own_part)
         EXPECT(!text);
 }
 
-TEST(a_text_grows_at_its_end)
+TEST(text_is_appended)
 {
         cleanup_free char *text = NULL;
 
@@ -30,7 +30,7 @@ TEST(a_text_grows_at_its_end)
         EXPECT_STREQ(text, "1, 1");
 }
 
-TEST(items_are_joined)
+TEST(text_items_are_joined_with_a_separator)
 {
         static char a[] = "a", b[] = "bc", empty[] = "";
         cleanup_free char *none = text_join(NULL, ", ");

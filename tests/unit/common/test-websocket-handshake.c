@@ -3,7 +3,7 @@
 
 #include "common/websocket-handshake.h"
 
-TEST(the_accept_value_is_that_of_the_rfc)
+TEST(the_accept_value_matches_the_example_of_the_rfc)
 {
         char accept[WEBSOCKET_ACCEPT_SIZE];
 

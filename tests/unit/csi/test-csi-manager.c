@@ -60,7 +60,7 @@ TEST(driver_needs_a_name_and_a_version_of_1)
         sd_event_unref(event);
 }
 
-TEST(names_are_those_of_the_kubelet)
+TEST(attachment_names_match_the_kubelet)
 {
         char name[CSI_NAME_SIZE];
 

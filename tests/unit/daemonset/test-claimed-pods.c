@@ -90,7 +90,7 @@ TEST(daemonset_adopts_matching_orphan_pods_that_do_not_terminate)
         EXPECT_EQ(count_claimed("", "d", false, false), 0); /* a pod of a file */
 }
 
-TEST(oldest_pod_counts_and_is_available_after_min_ready_seconds)
+TEST(oldest_pod_is_the_current_one_and_available_after_min_ready_seconds)
 {
         static const uint64_t second = USEC_PER_SEC;
         const DaemonSet set = { .spec.min_ready_seconds = { true, 10 } };

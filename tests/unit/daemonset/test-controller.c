@@ -396,7 +396,7 @@ TEST(changed_selector_keeps_the_pods_as_they_are)
         EXPECT_STREQ(string_map_get(&node.pods[0].pod->metadata.labels, "app"), "d");
 }
 
-TEST(overlapping_selectors_are_warned_of_while_both_sets_are_desired)
+TEST(overlapping_selectors_cause_a_warning_while_both_daemonsets_are_desired)
 {
         cleanup_with(daemonset_freep) DaemonSet *a = make_daemonset("a", UID_A);
         cleanup_with(daemonset_freep) DaemonSet *b = make_daemonset("b", UID_B);

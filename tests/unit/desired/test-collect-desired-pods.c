@@ -135,7 +135,7 @@ TEST(without_an_api_server_there_are_files_and_daemonsets)
         EXPECT(!is_incomplete);
 }
 
-TEST(a_source_that_fails_makes_the_set_incomplete_and_the_others_are_asked)
+TEST(a_failing_source_makes_the_set_incomplete_without_affecting_the_others)
 {
         cleanup_free char *text = NULL, *second = NULL;
         bool is_incomplete;

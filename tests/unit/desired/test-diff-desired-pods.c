@@ -98,7 +98,7 @@ TEST(a_pod_that_differs_is_edited)
         forget_pods();
 }
 
-TEST(values_of_classes_count_as_part_of_the_pod)
+TEST(values_of_classes_are_compared_as_part_of_the_pod)
 {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         const Pod *web = pod("web", "a");
@@ -154,7 +154,7 @@ TEST(a_pod_without_a_reason_keeps_running)
         forget_pods();
 }
 
-TEST(an_incomplete_set_starts_and_edits_and_stops_nothing)
+TEST(an_incomplete_set_starts_and_edits_pods_and_stops_none)
 {
         cleanup_with(desired_pods_done) DesiredPods desired = { .is_incomplete = true };
         char reason[] = "web.yaml was removed";
@@ -223,7 +223,7 @@ TEST(a_terminating_pod_is_followed_by_the_desired_one_and_not_stopped_again)
         forget_pods();
 }
 
-TEST(stops_come_last)
+TEST(stops_are_ordered_after_starts_and_edits)
 {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         char reason[] = "web.yaml no longer contains it";

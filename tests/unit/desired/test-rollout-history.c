@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "tests/test.h"
 
-TEST(good_and_rolled_back_revisions_are_decided)
+TEST(good_and_rolled_back_revisions_are_settled)
 {
         const RolloutHistory good = { .tried = "one", .good = "one" };
         const RolloutHistory failed = { .tried = "two", .good = "one", .failed = "two" };
@@ -60,7 +60,7 @@ TEST(the_text_form_is_read_as_it_was_written)
         EXPECT_EQ(copy.number, 2);
 }
 
-TEST(text_of_another_form_is_refused)
+TEST(text_in_an_unknown_format_is_refused)
 {
         static const char *const texts[] = {
                 "mainstay-rollout 9\nn\nweb\n1\n\n1\n\n\n\n\n",

@@ -284,7 +284,7 @@ TEST(pod_gets_its_devices_once_and_no_other_pod_does)
         world_done(&world);
 }
 
-TEST(admission_fails_by_the_reasons_of_the_kubelet)
+TEST(admission_fails_with_the_reasons_of_the_kubelet)
 {
         World world = { 0 };
         Pod *pod = make_pod("one", 3);
@@ -503,7 +503,7 @@ TEST(each_start_is_prepared_if_the_provider_requires_it)
         world_done(&world);
 }
 
-TEST(start_without_the_provider_fails_by_the_reason_of_the_kubelet)
+TEST(start_without_the_provider_fails_with_the_reason_of_the_kubelet)
 {
         World world = { 0 };
         Pod *pod = make_pod("one", 1);
@@ -642,7 +642,7 @@ static bool is_two(const char *uid, void *userdata) {
         return streq(uid, "two");
 }
 
-TEST(pods_that_went_while_the_agent_was_down_are_released)
+TEST(devices_of_pods_removed_while_the_agent_was_down_are_released)
 {
         World world = { 0 };
         Pod *first = make_pod("one", 1), *second = make_pod("two", 1);
@@ -681,7 +681,7 @@ TEST(damaged_checkpoint_is_set_aside_and_the_start_continues)
         world_done(&world);
 }
 
-TEST(equal_edits_of_several_resources_count_once)
+TEST(equal_edits_of_several_resources_are_applied_once)
 {
         DeviceEdits edits = { 0 }, more = { 0 };
 

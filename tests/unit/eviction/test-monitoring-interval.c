@@ -34,7 +34,7 @@ TEST(the_interval_grows_with_the_distance_to_the_threshold)
 TEST(memory_without_notifications_is_observed_more_often)
 { EXPECT(next(33 * GIB, 33 * GIB, false, 0) < next(33 * GIB, 33 * GIB, true, 0)); }
 
-TEST(near_a_threshold_the_interval_grows_to_the_kubelets_while_nothing_changes)
+TEST(interval_near_a_threshold_grows_to_the_kubelets_while_usage_is_stable)
 {
         int64_t there = GIB + GIB / 8;
         uint64_t interval = next(there, there, true, 0);

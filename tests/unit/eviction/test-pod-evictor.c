@@ -175,7 +175,7 @@ static void run_until_idle(EvictorWorld *world, const PodEvictor *evictor) {
         EXPECT(!pod_evictor_is_busy(evictor, true));
 }
 
-TEST(after_the_disk_is_measured_no_pod_is_evicted_before_it_is_found_short_again)
+TEST(no_pod_is_evicted_after_a_measurement_until_the_disk_is_short_again)
 {
         ResourceShortage disk = { .signal = EVICTION_NODE_FS, .quantity = 2 << 20 };
         cleanup_free char *shim = make_measuring_shim();
@@ -198,7 +198,7 @@ TEST(after_the_disk_is_measured_no_pod_is_evicted_before_it_is_found_short_again
         sd_event_unref(world.event);
 }
 
-TEST(a_measurement_for_bytes_is_not_used_for_inodes)
+TEST(a_measurement_of_bytes_is_not_used_for_inodes)
 {
         const ResourceShortage disk = { .signal = EVICTION_NODE_FS, .quantity = 2 << 20 };
         const ResourceShortage inodes = { .signal = EVICTION_NODE_FS_INODES, .quantity = 10 };
@@ -214,7 +214,7 @@ TEST(a_measurement_for_bytes_is_not_used_for_inodes)
         sd_event_unref(world.event);
 }
 
-TEST(memory_is_not_kept_short_by_a_disk_that_is_being_measured)
+TEST(memory_eviction_does_not_wait_for_a_disk_measurement)
 {
         const ResourceShortage disk = { .signal = EVICTION_NODE_FS, .quantity = 2 << 20 };
         cleanup_free char *shim = make_measuring_shim();

@@ -29,7 +29,7 @@ TEST(pods_that_exceed_their_requests_are_evicted_before_others_whatever_the_prio
         EXPECT_STREQ(order(EVICTION_MEMORY, uses, N_ELEMENTS(uses)), "2 1 0 ");
 }
 
-TEST(within_a_priority_the_excess_over_requests_counts_not_the_use)
+TEST(pods_of_one_priority_are_ranked_by_usage_over_requests)
 {
         PodUsage uses[] = { { .used = 900, .requested = 880 },
                             { .used = 100, .requested = 0 },
@@ -38,7 +38,7 @@ TEST(within_a_priority_the_excess_over_requests_counts_not_the_use)
         EXPECT_STREQ(order(EVICTION_NODE_FS, uses, N_ELEMENTS(uses)), "1 2 0 ");
 }
 
-TEST(for_processes_the_priority_counts_then_their_number)
+TEST(pods_are_ranked_by_priority_then_process_count_under_pid_pressure)
 {
         PodUsage uses[] = { { .priority = 1, .used = 5000 },
                             { .priority = 0, .used = 3 },
@@ -47,7 +47,7 @@ TEST(for_processes_the_priority_counts_then_their_number)
         EXPECT_STREQ(order(EVICTION_PIDS, uses, N_ELEMENTS(uses)), "2 1 0 ");
 }
 
-TEST(pods_of_unknown_use_are_last_and_equal_ones_keep_their_order)
+TEST(pods_of_unknown_usage_are_last_and_equal_ones_keep_their_order)
 {
         PodUsage uses[] = { { .used = -1 }, { .used = 7 }, { .used = 7 } };
 

@@ -25,7 +25,7 @@ static const EvictionThreshold soft = { .signal = EVICTION_MEMORY,
                                         .value = { .fraction = 0.2 },
                                         .grace_usec = 30 * SEC };
 
-TEST(a_threshold_is_met_below_its_quantity)
+TEST(a_threshold_is_met_when_the_available_amount_is_below_its_quantity)
 {
         EvictionPolicy policy = policy_of(1, &hard);
         ThresholdState state = { 0 };

@@ -20,7 +20,7 @@ static unsigned serve_all(ClientLimits *limits, uid_t uid) {
         return n;
 }
 
-TEST(each_user_has_a_share_and_root_some_of_its_own)
+TEST(each_user_has_a_share_and_root_has_reserved_connections)
 {
         ClientLimits limits = { .service_uid = SERVICE };
 
@@ -34,7 +34,7 @@ TEST(each_user_has_a_share_and_root_some_of_its_own)
         EXPECT_EQ(serve_all(&limits, ONE), 1);
 }
 
-TEST(service_that_stands_for_many_has_what_is_not_roots)
+TEST(service_user_has_all_connections_except_those_of_root)
 {
         ClientLimits limits = { .service_uid = SERVICE };
 
@@ -42,7 +42,7 @@ TEST(service_that_stands_for_many_has_what_is_not_roots)
         EXPECT_EQ(serve_all(&limits, 0), 8);
 }
 
-TEST(waiting_clients_are_served_in_their_order_as_far_as_they_may)
+TEST(waiting_clients_are_served_in_order_within_the_limits_of_their_users)
 {
         ClientLimits limits = { 0 };
 
@@ -60,7 +60,7 @@ TEST(waiting_clients_are_served_in_their_order_as_far_as_they_may)
         EXPECT_EQ(limits.n_waiting, 1);
 }
 
-TEST(few_clients_of_a_user_may_wait)
+TEST(number_of_waiting_clients_per_user_is_limited)
 {
         ClientLimits limits = { 0 };
         unsigned n = 0;

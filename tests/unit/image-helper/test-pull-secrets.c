@@ -40,7 +40,7 @@ TEST(a_value_that_cannot_be_used_is_explained)
         }
 }
 
-TEST(secrets_come_before_what_the_endpoint_has_and_the_last_of_two_members_counts)
+TEST(secrets_precede_credentials_of_the_endpoint_and_the_last_of_two_members_is_used)
 {
         cleanup_json json_t *secrets =
                 json_pack("[{s:s}, {s:s}, {s:s}]", "document", "no JSON", "document",

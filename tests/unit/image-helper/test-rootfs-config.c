@@ -40,7 +40,7 @@ TEST(variables_are_split_like_words_of_a_shell)
         EXPECT_CONFIG("{\"Env\":[\"AB=1\",\"A=3\"]}", "ENV AB=1 A=2", "Env A=3");
 }
 
-TEST(sets_are_collected)
+TEST(ports_volumes_and_labels_are_collected)
 {
         EXPECT_CONFIG("{\"ExposedPorts\":{\"53/udp\":{},\"80/tcp\":{}}}", "EXPOSE 80",
                       "EXPOSE 53/udp");
@@ -49,7 +49,7 @@ TEST(sets_are_collected)
         EXPECT_CONFIG("{\"Labels\":{\"a\":\"b\",\"c\":\"d=e\"}}", "LABEL a=b", "LABEL=c=d=e");
 }
 
-TEST(texts_and_objects_of_the_specification_are_taken)
+TEST(instructions_and_json_objects_are_accepted)
 {
         EXPECT_CONFIG("{\"StopSignal\":\"9\",\"User\":\"a:b\",\"WorkingDir\":\"/w\"}", "USER a:b",
                       "WORKDIR /w", "STOPSIGNAL=9");
@@ -57,7 +57,7 @@ TEST(texts_and_objects_of_the_specification_are_taken)
                       "WorkingDir=/y");
 }
 
-TEST(a_change_that_is_not_understood_is_refused)
+TEST(an_invalid_change_is_refused)
 {
         static const char *const changes[] = {
                 "",           "FROM x",        "CMDS x",       "CMD",        "CMD ",

@@ -71,7 +71,7 @@ static int check_signatures(const char *signatures, const char *keys, const char
         return signatures_check(policy, (const char *[]){ digest, NULL }, &set, reterr);
 }
 
-TEST(a_signature_counts_when_key_image_and_name_are_those_of_the_rule)
+TEST(a_signature_is_accepted_if_key_image_and_name_match_the_rule)
 {
         static const struct {
                 const char *signatures, *keys, *identity, *message;
@@ -114,7 +114,7 @@ TEST(a_signature_counts_when_key_image_and_name_are_those_of_the_rule)
         }
 }
 
-TEST(a_signature_of_another_image_does_not_count)
+TEST(a_signature_of_another_image_is_not_accepted)
 {
         static const char *const signatures[] = { "ecdsa.sig", "ecdsa.bundle.json" };
 
@@ -173,7 +173,7 @@ TEST(every_requirement_must_be_met)
 }
 
 /* A change of any byte of the signed data or of the signature is detected. */
-TEST(a_signature_of_changed_bytes_does_not_count)
+TEST(a_signature_of_modified_bytes_is_not_accepted)
 {
         size_t length, payload_length, key_length;
         cleanup_free char *signature = read_signature_file("ecdsa.sig", &length);
@@ -195,7 +195,7 @@ TEST(a_signature_of_changed_bytes_does_not_count)
         }
 }
 
-TEST(payloads_that_are_not_understood_whole_are_refused)
+TEST(payloads_with_unknown_or_invalid_members_are_refused)
 {
         static const char *const payloads[] = {
                 "",

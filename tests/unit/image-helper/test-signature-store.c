@@ -68,7 +68,7 @@ static void record_pull(Store *store, const char *index_digest) {
                                &error) == 0);
 }
 
-TEST(the_index_that_led_to_an_image_stays_recorded)
+TEST(the_index_of_an_image_stays_recorded)
 {
         static const char *const indexes[] = { "sha256:" HEX "0", "sha256:" HEX "1",
                                                "sha256:" HEX "2" };
@@ -117,7 +117,7 @@ static void expect_signatures(const Store *store, size_t n, const char *first, c
         EXPECT_STREQ(set.items[n - 1].document, last);
 }
 
-TEST(signatures_that_a_later_pull_does_not_find_stay_stored)
+TEST(signatures_stay_stored_if_a_later_pull_does_not_find_them)
 {
         cleanup_with(store_freep) Store *store = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -133,7 +133,7 @@ TEST(signatures_that_a_later_pull_does_not_find_stay_stored)
 }
 
 /* A control character takes six bytes in JSON. */
-TEST(as_many_signatures_are_stored_as_can_be_read_again)
+TEST(number_of_stored_signatures_is_limited_to_what_can_be_read)
 {
         enum {
                 N_SIGNATURES = 4,

@@ -82,7 +82,7 @@ static void make_unreadable(const TestStore *test, const char *path) {
         REQUIRE(symlinkat("/proc/self/mem", store_fd(test->store), path) == 0);
 }
 
-TEST(content_of_no_image_is_swept)
+TEST(unreferenced_content_is_swept)
 {
         char digest[DIGEST_SIZE], path[128];
         TestStore test;

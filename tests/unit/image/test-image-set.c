@@ -6,7 +6,7 @@
 #define DIGEST "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define OTHER  "sha256:f3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-TEST(a_set_of_images_has_each_by_its_normal_reference_once)
+TEST(a_set_of_images_contains_each_normalized_reference_once)
 {
         cleanup_with(image_set_done) ImageSet set = IMAGE_SET_NULL;
 
@@ -21,7 +21,7 @@ TEST(a_set_of_images_has_each_by_its_normal_reference_once)
         EXPECT(!image_set_contains(&set, "docker.io/library/busybox:2"));
 }
 
-TEST(a_digest_is_in_a_set_of_images_as_it_is)
+TEST(a_set_of_images_contains_digests_unchanged)
 {
         cleanup_with(image_set_done) ImageSet set = IMAGE_SET_NULL;
 
@@ -30,7 +30,7 @@ TEST(a_digest_is_in_a_set_of_images_as_it_is)
         EXPECT(!image_set_contains(&set, OTHER));
 }
 
-TEST(a_set_of_many_images_has_all_of_them)
+TEST(a_set_of_many_images_contains_all_of_them)
 {
         cleanup_with(image_set_done) ImageSet set = IMAGE_SET_NULL;
         char name[64];

@@ -173,7 +173,7 @@ TEST(a_scope_is_found_in_each_spelling_of_it)
         }
 }
 
-TEST(scopes_of_other_names_of_a_server_hold_as_well)
+TEST(scopes_of_other_names_of_a_server_apply_as_well)
 {
         static const struct {
                 const char *scope, *reference, *place;
@@ -216,7 +216,7 @@ TEST(scopes_of_other_names_of_a_server_hold_as_well)
         }
 }
 
-TEST(a_policy_that_is_understood_whole_is_valid)
+TEST(a_policy_with_only_known_members_is_valid)
 {
         static const char *const texts[] = {
                 "{\"default\":" ACCEPT "}",

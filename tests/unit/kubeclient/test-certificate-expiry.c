@@ -19,7 +19,7 @@ TEST(rotation_is_due_between_70_and_90_percent)
         EXPECT_EQ(certificate_rotation_deadline(NOT_AFTER, NOT_BEFORE, 1000), NOT_BEFORE);
 }
 
-TEST(state_and_next_check_follow_from_the_time)
+TEST(expiry_state_and_next_check_follow_from_the_time)
 {
         static const struct {
                 int64_t at;

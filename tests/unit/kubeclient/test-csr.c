@@ -34,7 +34,7 @@ TEST(request_is_for_a_node_and_named_after_its_key)
         EXPECT(strncmp(pem, "-----BEGIN CERTIFICATE REQUEST-----\n", 36) == 0);
 }
 
-TEST(request_of_a_server_has_another_signer_and_is_named_after_its_addresses_too)
+TEST(serving_request_has_another_signer_and_a_name_with_its_addresses)
 {
         CsrServer server = { .names = (char *[]){ (char[]){ "node1" }, NULL },
                              .addresses = (char *[]){ (char[]){ "10.0.0.1" }, NULL } };

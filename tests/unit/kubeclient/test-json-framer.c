@@ -67,7 +67,7 @@ static void expect_at_every_split(const Case *c) {
                 }
 }
 
-TEST(body_is_split_into_items_wherever_it_was_cut)
+TEST(body_is_split_into_items_however_it_arrives)
 {
         static const Case cases[] = {
                 { false, "", "", "", 0 },

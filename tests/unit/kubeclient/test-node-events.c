@@ -62,14 +62,14 @@ TEST(conditions_that_change_are_events)
                 "N NodeReady: Node node1 status is now: NodeReady\n");
 }
 
-TEST(another_boot_is_an_event)
+TEST(reboot_of_the_node_is_an_event)
 {
         EXPECT_STREQ(compare(NODE("False", "True", "b0", "\"disk\":\"ssd\"", "disk=ssd"), USUAL),
                      "W Rebooted: Node node1 has been rebooted, boot id: b1\n");
         EXPECT_STREQ(compare(NODE("False", "True", "", "\"disk\":\"ssd\"", "disk=ssd"), USUAL), "");
 }
 
-TEST(label_that_is_set_back_is_an_event)
+TEST(restored_label_is_an_event)
 {
         const char *changed =
                 compare(NODE("False", "True", "b1", "\"disk\":\"hdd\"", "disk=ssd"), USUAL);

@@ -216,7 +216,7 @@ TEST(changed_message_keeps_the_transition_time)
         sample_done(&sample);
 }
 
-TEST(patch_has_only_what_differs)
+TEST(patch_contains_only_the_differences)
 {
         Sample sample;
         cleanup_free char *known = NULL;
@@ -266,7 +266,7 @@ TEST(refused_permission_is_a_condition)
         sample_done(&sample);
 }
 
-TEST(source_that_is_configured_has_a_condition)
+TEST(configured_source_has_a_condition)
 {
         Sample sample;
         cleanup_free char *known = NULL;

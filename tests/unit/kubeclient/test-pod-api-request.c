@@ -74,7 +74,7 @@ TEST(mirror_pod_of_another_spec_or_without_a_static_pod_is_deleted)
         EXPECT_EQ(next_action(terminated, &other, "u"), KUBE_POD_DELETE);
 }
 
-TEST(mirror_pod_is_made_again_when_its_static_pod_was_edited)
+TEST(mirror_pod_is_recreated_when_its_static_pod_was_edited)
 {
         char key[] = "kubernetes.io/config.hash", now[] = "now";
         KeyValue hash = { key, now };

@@ -2,7 +2,7 @@
 #include "agent/launch/launch-environment.h"
 #include "tests/test.h"
 
-TEST(variables_that_change_what_is_executed_are_those_of_the_server)
+TEST(variables_that_affect_execution_are_taken_from_the_server)
 {
         static const char *const server[] = { "PATH=/usr/bin", "LANG=C", "TZ=UTC", NULL };
         static const char *const client[] = { "LD_PRELOAD=/x.so", "LD_LIBRARY_PATH=/x",

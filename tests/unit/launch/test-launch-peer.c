@@ -16,7 +16,7 @@ TEST(processes_of_the_unit_are_recognized_in_any_slice)
                 EXPECT(cgroup_text_is_of_unit(texts[i], "mainstay.service"));
 }
 
-TEST(processes_elsewhere_are_not_of_the_unit)
+TEST(processes_outside_of_the_unit_are_not_recognized)
 {
         static const char *const texts[] = {
                 "",

@@ -77,7 +77,7 @@ TEST(all_broken_rules_are_reported)
                       "containers[0]\n");
 }
 
-TEST(all_documents_are_looked_at)
+TEST(all_documents_are_checked_for_errors)
 {
         expect_errors("kind: Pod\n---\n" HEAD "  containers: []\n---\n"
                       "apiVersion: v1\nkind: List\nitems: [1, {apiVersion: v1, kind: Pot}]\n",
@@ -96,7 +96,7 @@ TEST(a_file_without_structure_has_one_error)
         expect_errors("", "f: holds no object\n");
 }
 
-TEST(a_hundred_errors_are_enough)
+TEST(number_of_errors_is_limited_to_a_hundred)
 {
         char *yaml;
         size_t length, n = 0;

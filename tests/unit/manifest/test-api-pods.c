@@ -134,7 +134,7 @@ TEST(pod_for_another_system_can_be_read)
 }
 
 /* Fields that the API server does not check, and fields that are refused in a manifest. */
-TEST(values_that_only_a_manifest_must_not_have_are_accepted)
+TEST(values_that_are_invalid_only_in_manifests_are_accepted)
 {
         static const char spec[] =
                 "\"affinity\":{\"nodeAffinity\":{"
@@ -263,7 +263,7 @@ TEST(a_pod_of_many_variables_is_accepted)
 }
 
 /* Lists that a server keeps as a whole can be longer than those whose items have managers. */
-TEST(lists_of_a_pod_are_as_long_as_the_server_accepts_them)
+TEST(lists_of_a_pod_may_be_as_long_as_the_server_accepts)
 {
         static const struct {
                 const char *start, *before, *after, *end;
@@ -368,7 +368,7 @@ TEST(unknown_restart_policies_are_the_defaults)
         EXPECT(!rules[2].exit_codes);
 }
 
-TEST(unknown_pull_policy_asks_the_registry)
+TEST(unknown_pull_policy_queries_the_registry)
 {
         cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
                 "\"volumes\":[{\"name\":\"v\",\"image\":{\"reference\":\"i:1\",\"pullPolicy\":"
@@ -386,7 +386,7 @@ TEST(unknown_protocol_of_a_port_is_tcp)
         EXPECT_EQ(first_container(pod)->ports.items[0].protocol, PROTOCOL_TCP);
 }
 
-TEST(unknown_resize_policies_are_no_policies)
+TEST(unknown_resize_policies_are_ignored)
 {
         cleanup_with(pod_freep) Pod *pod =
                 parse_newer_pod("\"restartPolicy\":\"Never\"," NEWER_CONTAINER(
@@ -401,7 +401,7 @@ TEST(unknown_resize_policies_are_no_policies)
         EXPECT_EQ(policies[2].restart_policy, RESIZE_RESTART_UNSET);
 }
 
-TEST(unknown_options_of_mounts_and_volumes_are_kept_apart)
+TEST(unknown_options_of_mounts_and_volumes_are_marked_as_unknown)
 {
         cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
                 "\"volumes\":[{\"name\":\"v\",\"hostPath\":{\"path\":\"/"
@@ -417,7 +417,7 @@ TEST(unknown_options_of_mounts_and_volumes_are_kept_apart)
         EXPECT_EQ(mounts[1].recursive_read_only, RECURSIVE_READ_ONLY_OTHER);
 }
 
-TEST(unknown_profiles_and_policies_of_groups_are_kept_apart)
+TEST(unknown_profiles_and_group_policies_are_marked_as_unknown)
 {
         cleanup_with(pod_freep) Pod *pod = parse_newer_pod(
                 "\"securityContext\":{\"supplementalGroupsPolicy\":\"New\","
@@ -429,7 +429,7 @@ TEST(unknown_profiles_and_policies_of_groups_are_kept_apart)
         EXPECT_EQ(first_container(pod)->security_context.app_armor_profile->type, PROFILE_OTHER);
 }
 
-TEST(unknown_scheme_or_kind_of_a_handler_is_kept_apart)
+TEST(unknown_scheme_or_kind_of_a_handler_is_marked_as_unknown)
 {
         cleanup_with(pod_freep) Pod *pod = parse_newer_pod(NEWER_CONTAINER(
                 "\"livenessProbe\":{\"httpGet\":{\"port\":80,\"scheme\":\"GOPHER\"}},"
@@ -441,7 +441,7 @@ TEST(unknown_scheme_or_kind_of_a_handler_is_kept_apart)
         EXPECT(first_container(pod)->lifecycle->pre_stop);
 }
 
-TEST(unknown_operating_system_is_not_this_one)
+TEST(unknown_operating_system_is_read_as_another_one)
 {
         cleanup_with(pod_freep) Pod *pod =
                 parse_newer_pod("\"os\":{\"name\":\"plan9\"}," CONTAINER);
@@ -499,7 +499,7 @@ TEST(unknown_sources_of_variables_and_files_are_accepted)
         EXPECT_EQ(first_container(pod)->env.n, 2);
 }
 
-TEST(names_of_records_are_none_of_manifests)
+TEST(placeholder_names_of_records_are_invalid_in_manifests)
 {
         static const char yaml[] = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {\n"
                                    "containers: [{name: c, image: i}],\n"

@@ -29,7 +29,7 @@ static const char everything[] =
         "               enableMonitoring: true}\n"
         "    additionalGids: [5, 6]\n";
 
-TEST(a_file_is_read_with_all_that_it_may_have)
+TEST(a_file_with_all_fields_is_read)
 {
         cleanup_with(cdi_spec_freep) CdiSpec *spec = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -80,7 +80,7 @@ typedef struct VersionCase {
         const char *message; /* with the version before */
 } VersionCase;
 
-TEST(each_version_has_what_was_added_until_then)
+TEST(each_version_accepts_the_fields_that_were_added_until_then)
 {
         static const VersionCase cases[] = {
                 { "0.4.0", "0.3.0", "v/c", "d", "",
@@ -207,7 +207,7 @@ static void expect_refused(const char *text, const char *message) {
         EXPECT_STREQ(error.message, message);
 }
 
-TEST(files_that_are_no_specification_are_refused)
+TEST(files_that_are_not_a_specification_are_refused)
 {
         expect_refused("", "x.yaml: must have one document, not 0");
         expect_refused("a", "x.yaml:1:1: must be a mapping, not the string 'a'");
@@ -223,7 +223,7 @@ TEST(files_that_are_no_specification_are_refused)
                 "x.yaml:3:59: devices[1].name: is the name of another device of this file");
 }
 
-TEST(a_file_of_cdi_is_told_from_a_manifest)
+TEST(a_cdi_file_is_distinguished_from_a_manifest)
 {
         static const char manifest[] = "apiVersion: v1\nkind: Pod\n";
 

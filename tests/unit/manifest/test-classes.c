@@ -57,7 +57,7 @@ TEST(a_runtime_class_has_a_handler_and_an_overhead)
         manifest_objects_done(&objects);
 }
 
-TEST(invalid_classes_are_refused_in_kubernetes_words)
+TEST(invalid_classes_are_refused_with_the_messages_of_kubernetes)
 {
         static const struct {
                 const char *yaml;

@@ -32,7 +32,7 @@ static const char *ranges(const char *yaml) {
         return text;
 }
 
-TEST(ranges_are_one_of_each_family)
+TEST(one_range_per_family_is_accepted)
 {
         EXPECT_STREQ(ranges("{}"), "");
         EXPECT_STREQ(ranges("podCIDR: ''"), "");

@@ -62,7 +62,7 @@ TEST(missing_configuration_gives_the_defaults)
         config_done(&config);
 }
 
-TEST(maximum_age_of_images_is_greater_than_the_minimum)
+TEST(maximum_age_of_images_must_exceed_the_minimum_age)
 {
         char **warnings = NULL;
         Config config = { 0 };
@@ -130,7 +130,7 @@ TEST(settings_are_read_under_their_own_names)
         config_done(&config);
 }
 
-TEST(a_url_of_manifests_has_headers_and_an_interval)
+TEST(a_manifest_url_has_headers_and_an_interval)
 {
         static const struct {
                 const char *yaml, *error;
@@ -277,7 +277,7 @@ TEST(a_port_without_tls_is_reported_as_not_served)
         config_done(&config);
 }
 
-TEST(zero_durations_are_the_defaults)
+TEST(zero_durations_mean_the_defaults)
 {
         cleanup_strv char **warnings = NULL;
         Config config = { 0 };
@@ -594,7 +594,7 @@ static int64_t memory_threshold(const char *text, int64_t capacity) {
         return amount;
 }
 
-TEST(default_eviction_threshold_of_memory_is_at_most_a_twentieth)
+TEST(default_memory_eviction_threshold_is_at_most_a_twentieth)
 {
         EXPECT_EQ(memory_threshold("{}", 16384 * MIB), 100 * MIB);
         EXPECT_EQ(memory_threshold("{}", 2000 * MIB), 100 * MIB);

@@ -113,7 +113,7 @@ TEST(manifests_of_an_index_are_added_to_those_of_the_directory)
         end_world(&world);
 }
 
-TEST(new_objects_are_there_before_the_change_is_reported)
+TEST(new_objects_are_visible_before_the_change_is_reported)
 {
         FetchedWorld world;
         const Manifest *const *list;
@@ -133,7 +133,7 @@ TEST(new_objects_are_there_before_the_change_is_reported)
         end_world(&world);
 }
 
-TEST(sources_do_not_touch_each_other)
+TEST(sources_do_not_affect_each_other)
 {
         FetchedWorld world;
 
@@ -173,7 +173,7 @@ static const char *word_of_map(const FetchedWorld *world, ObjectSource source) {
         return map ? data_object_find(map, "w")->bytes : "none";
 }
 
-TEST(objects_of_one_name_have_nothing_to_do_with_those_of_another_source)
+TEST(objects_with_one_name_are_separate_in_each_source)
 {
         FetchedWorld world;
 
@@ -259,7 +259,7 @@ TEST(unusable_manifests_are_found_before_they_are_used)
         end_world(&world);
 }
 
-TEST(pods_that_ran_from_a_source_stay_until_it_has_something)
+TEST(restored_pods_stay_until_their_source_is_fetched)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         FetchedWorld world;

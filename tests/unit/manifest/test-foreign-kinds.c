@@ -95,7 +95,7 @@ TEST(custom_resources_are_skipped_if_their_definition_is_in_the_file)
                     "f: skips ServiceMonitor, which a node does not run; " RUNS);
 }
 
-TEST(definitions_count_in_lists_of_lists_and_for_lists_of_their_kind)
+TEST(definitions_apply_in_nested_lists_and_to_lists_of_their_kind)
 {
         expect_pods(POD "apiVersion: v1\nkind: List\nitems:\n"
                         "- {apiVersion: v1, kind: List, items: [\n"
@@ -108,7 +108,7 @@ TEST(definitions_count_in_lists_of_lists_and_for_lists_of_their_kind)
                     "not run; " RUNS);
 }
 
-TEST(a_definition_lets_no_workload_be_skipped)
+TEST(a_definition_does_not_cause_a_workload_to_be_skipped)
 {
         static const char definition[] =
                 "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, "
@@ -168,7 +168,7 @@ TEST(typed_lists_of_what_a_node_runs_are_read)
 }
 
 /* A Service of Knative is a workload. */
-TEST(kinds_of_other_groups_are_not_taken_for_those_of_kubernetes)
+TEST(kinds_of_other_groups_are_not_confused_with_those_of_kubernetes)
 {
         expect_pods(POD "{apiVersion: serving.knative.dev/v1, kind: Service}", 0,
                     "f:6:44: kind: is Service, which a node does not run; " RUNS);

@@ -113,7 +113,7 @@ static int parse_record(const char *text, char **ret) {
         return r < 0 ? r : take_allocated_text(pod_to_json(pod, NULL), ret);
 }
 
-TEST(the_fixture_of_all_fields_is_parsed)
+TEST(parsing_a_pod_with_all_fields_survives_failed_allocations)
 {
         cleanup_free char *text = read_source("tests/unit/manifest/everything.yaml");
 
@@ -122,7 +122,7 @@ TEST(the_fixture_of_all_fields_is_parsed)
                                            STRIDE);
 }
 
-TEST(examples_are_parsed)
+TEST(parsing_the_examples_survives_failed_allocations)
 {
         cleanup_closedir DIR *dir = opendir(manifests);
         struct dirent *entry;
@@ -138,7 +138,7 @@ TEST(examples_are_parsed)
         }
 }
 
-TEST(errors_of_manifests_are_reported)
+TEST(reporting_manifest_errors_survives_failed_allocations)
 {
         expect_survives_failed_allocations("an unknown kind", parse_file,
                                            "apiVersion: v1\nkind: Prod\nmetadata: {name: a}\n", 1);
@@ -155,7 +155,7 @@ TEST(errors_of_manifests_are_reported)
                 1);
 }
 
-TEST(objects_of_an_api_server_and_records_are_parsed)
+TEST(parsing_api_server_objects_and_records_survives_failed_allocations)
 {
         static const char pod[] =
                 "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\","
@@ -235,7 +235,7 @@ static int plan_edit(const char *input, char **ret) {
         return r;
 }
 
-TEST(the_bundle_of_a_pod_is_made)
+TEST(building_a_bundle_survives_failed_allocations)
 {
         static const char *const files[] = { "hello", "init", "host-path", "hooks", "environment" };
 
@@ -251,7 +251,7 @@ TEST(the_bundle_of_a_pod_is_made)
         }
 }
 
-TEST(an_edit_is_planned)
+TEST(an_edit_plan_survives_failed_allocations)
 {
         cleanup_free char *record = read_source("tests/fuzz/corpus/record/pod");
         cleanup_free char *text = read_source("manifests/hello.yaml");
@@ -284,7 +284,7 @@ static int evaluate_set(const char *input, char **ret) {
         return r < 0 ? r : join_text(ret, pod_to_json(pod, NULL));
 }
 
-TEST(a_daemonset_is_evaluated)
+TEST(evaluating_a_daemonset_survives_failed_allocations)
 {
         cleanup_free char *text = read_source("manifests/daemon-set.yaml");
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
@@ -336,7 +336,7 @@ static void load_corpus(const char *corpus, allocating_function_t function, bool
         }
 }
 
-TEST(configurations_are_loaded)
+TEST(loading_a_configuration_survives_failed_allocations)
 {
         load_corpus("config", load_config, true);
         load_corpus("config", load_kubeconfig, true);
@@ -372,7 +372,7 @@ static int load_network(const char *text, char **ret) {
         return r < 0 ? r : take_allocated_text(cni_network_to_text(network), ret);
 }
 
-TEST(networks_and_results_of_plugins_are_parsed)
+TEST(parsing_network_configurations_and_results_survives_failed_allocations)
 {
         load_corpus("cni", parse_network, false);
         load_corpus("cni", parse_network_result, false);
@@ -413,7 +413,7 @@ static int expand_text(const char *text, char **ret) {
         return r < 0 ? r : expand_variables(text, &env, ret, &missing);
 }
 
-TEST(indexes_references_policies_and_variables_are_parsed)
+TEST(parsing_indexes_references_policies_and_variables_survives_failed_allocations)
 {
         load_corpus("index", parse_index, false);
         load_corpus("reference", normalise_reference, false);
@@ -438,7 +438,7 @@ static int fill_image_set(const char *reference, char **ret) {
         return take_allocated_text(strdup(is_there ? "whole" : "incomplete"), ret);
 }
 
-TEST(a_set_of_images_is_complete)
+TEST(filling_a_set_of_images_survives_failed_allocations)
 { expect_survives_failed_allocations("a set of images", fill_image_set, "busybox:1", 1); }
 
 /* ---- the protocol of the shim ---- */
@@ -469,7 +469,7 @@ static int pass_event(const char *text, char **ret) {
         return r < 0 ? r : take_allocated_text(strndup(packet, length), ret);
 }
 
-TEST(requests_and_events_are_decoded_and_encoded)
+TEST(coding_requests_and_events_survives_failed_allocations)
 {
         load_corpus("protocol", pass_request, false);
         load_corpus("protocol", pass_event, false);

@@ -225,7 +225,7 @@ TEST(defaults_are_those_of_kubernetes)
         manifest_objects_done(&objects);
 }
 
-TEST(host_port_defaults_with_host_network_only)
+TEST(host_port_defaults_only_in_the_host_network)
 {
         ManifestObjects objects =
                 parse_ok(HEAD "  containers: [{name: a, image: x, ports: [{containerPort: 80, "
@@ -308,7 +308,7 @@ static char *config_hash_of(const char *yaml) {
         return hash;
 }
 
-TEST(config_hash_changes_with_all_that_a_manifest_says)
+TEST(config_hash_changes_with_every_field_of_a_manifest)
 {
         static const char *const others[] = {
                 "{kind: Pod, apiVersion: v1, metadata: {name: web, labels: {a: c}}, "
@@ -334,7 +334,7 @@ TEST(config_hash_changes_with_all_that_a_manifest_says)
         }
 }
 
-TEST(uid_changes_with_node_name_and_spec_only)
+TEST(uid_changes_only_with_node_name_and_spec)
 {
         static const char base[] = HEAD CONTAINER;
         static const char *const same[] = {

@@ -47,7 +47,7 @@ TEST(the_old_name_of_a_service_account_is_read)
 
 /* OpenShift's infrastructure pods have such volumes, but a container must not run without its
  * files. */
-TEST(a_volume_of_a_source_that_nobody_knows_is_an_empty_dir)
+TEST(a_volume_with_an_unknown_source_is_an_empty_dir)
 {
         static const char form[] = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {\n"
                                    "containers: [{name: c, image: i}], volumes: [{name: v, %s}]}}";

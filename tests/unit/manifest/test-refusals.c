@@ -150,7 +150,7 @@ TEST(hostname_override_excludes_related_fields)
         EXPECT(strstr(refusal(CONTAINERS ", hostnameOverride: A_b"), "must be a DNS subdomain"));
 }
 
-TEST(policies_of_groups_are_not_empty)
+TEST(group_policies_must_not_be_empty)
 {
         EXPECT(strstr(refusal(CONTAINERS ", securityContext: {supplementalGroupsPolicy: ''}"),
                       "spec.securityContext.supplementalGroupsPolicy: must be "));

@@ -149,7 +149,7 @@ static const struct {
         { "=", "\"=\"" },
         { "<<", "\"<<\"" },
 
-        /* Tags. */
+        /* YAML tags. */
         { "!!int x", WRONG_TAG },
         { "!!binary aGVsbG8=", WRONG_TAG },
         { "!!python/object:os.system x", WRONG_TAG },

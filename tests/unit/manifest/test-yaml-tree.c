@@ -61,7 +61,7 @@ static const char *text_sentence(Text *text) {
         return sentence;
 }
 
-TEST(nodes_know_line_and_column)
+TEST(nodes_have_their_line_and_column)
 {
         static const char yaml[] = "a: 1\nb:\n  - x\n  - {c: ä, d: z}\n";
         YamlTree tree = { 0 };
@@ -138,7 +138,7 @@ TEST(duplicate_key_is_refused_with_both_places)
                      "f:1:10: duplicate key; the first is at line 1, column 2");
 }
 
-TEST(aliases_and_merge_keys_work)
+TEST(aliases_and_merge_keys_are_resolved)
 {
         static const char yaml[] = "base: &b {p: 1, q: 2}\n"
                                    "more: &m {q: 3, r: 4}\n"
@@ -180,7 +180,7 @@ TEST(alias_without_anchor_or_to_itself_is_refused)
         EXPECT_STREQ(sentence_of("&x a\n---\n*x\n", 12), NO_ANCHOR("f:3:1"));
 }
 
-TEST(alias_bomb_is_refused_cheaply)
+TEST(alias_bomb_is_refused_without_expansion)
 {
         Text text;
         struct mallinfo2 before = mallinfo2();
@@ -323,7 +323,7 @@ TEST(binary_data_is_refused_with_its_place)
                 EXPECT_STREQ(sentence_of(cases[i].data, cases[i].length), cases[i].sentence);
 }
 
-TEST(broken_yaml_is_refused_with_the_parsers_words_and_place)
+TEST(invalid_yaml_is_refused_with_the_message_and_place_of_the_parser)
 {
         static const struct {
                 const char *yaml;

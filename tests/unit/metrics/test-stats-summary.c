@@ -132,7 +132,7 @@ TEST(summary_has_system_containers_of_the_node)
         }
 }
 
-TEST(network_without_eth0_is_a_list_only)
+TEST(network_without_eth0_has_only_a_list_of_interfaces)
 {
         static const NetworkInterfaceUsage lan = { .name = "ens3", .rx_bytes = 7 };
         cleanup_with(cpu_rates_freep) CpuRates *rates = cpu_rates_new();
@@ -149,7 +149,7 @@ TEST(network_without_eth0_is_a_list_only)
                             "\"interfaces\":[{\"name\":\"ens3\",\"rxBytes\":7,"));
 }
 
-TEST(rates_are_of_the_time_between_two_samples)
+TEST(cpu_rates_are_computed_between_two_samples)
 {
         cleanup_with(cpu_rates_freep) CpuRates *rates = cpu_rates_new();
         CgroupUsage usage = { .taken_at = 20 * USEC_PER_SEC, .cpu_nsec = 1000000000 };
@@ -162,7 +162,7 @@ TEST(rates_are_of_the_time_between_two_samples)
         EXPECT_EQ(cpu_rates_update(rates, "/a", &usage, 10 * USEC_PER_SEC), 1500000000);
 }
 
-TEST(rates_of_a_cgroup_that_was_not_seen_start_again)
+TEST(cpu_rate_starts_again_after_its_cgroup_was_missing)
 {
         cleanup_with(cpu_rates_freep) CpuRates *rates = cpu_rates_new();
         CgroupUsage usage = { .taken_at = 20 * USEC_PER_SEC, .cpu_nsec = 1000000000 };
@@ -222,7 +222,7 @@ static char *format_example_details(UsageSample *app, const StorageSample *stora
                 metrics, &(CadvisorMachine){ .filesystem = { .capacity = 6, .inodes = 5 } });
 }
 
-TEST(cadvisors_metrics_have_limits_and_what_happened_at_them)
+TEST(cadvisors_metrics_have_limits_and_limit_events)
 {
         UsageSample app = example_sample("web", "app");
         const StorageSample storage = { .kind = STORAGE_ROOTFS };
@@ -344,7 +344,7 @@ static UsageSample example_loaded_sample(void) {
         return sample;
 }
 
-TEST(summary_has_the_pressure_that_the_kernel_knows)
+TEST(summary_has_pressure_if_the_kernel_reports_it)
 {
         cleanup_with(cpu_rates_freep) CpuRates *rates = cpu_rates_new();
         cleanup_with(stats_summary_freep) StatsSummary *summary =

@@ -63,7 +63,7 @@ TEST(an_annotation_is_split_at_its_commas)
                      "must be the name of a CDI device, vendor.com/class=name, not ''");
 }
 
-TEST(names_of_several_annotations_are_taken_once_in_the_order_of_their_keys)
+TEST(device_names_of_several_annotations_are_unique_and_ordered_by_key)
 {
         KeyValue annotations[] = {
                 { (char[]){ "app" }, (char[]){ "x" } },
@@ -112,7 +112,7 @@ TEST(only_annotations_of_cdi_make_pods_differ)
         EXPECT(pod_cdi_annotations_equal(&none, &none));
 }
 
-TEST(limits_with_a_name_of_a_device_are_for_their_container)
+TEST(limits_that_name_a_device_apply_to_their_container)
 {
         KeyValue annotations[] = { { (char[]){ "cdi.k8s.io/a" }, (char[]){ "v/c=1" } } };
         const Pod pod = { .metadata.annotations = { annotations, 1 } };

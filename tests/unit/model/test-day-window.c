@@ -29,7 +29,7 @@ TEST(a_window_is_open_between_its_times)
         }
 }
 
-TEST(other_texts_are_refused)
+TEST(invalid_window_is_refused)
 {
         static const char *const texts[] = { "",
                                              "1:00-5:00",

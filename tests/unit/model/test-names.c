@@ -105,7 +105,7 @@ static const struct {
         { check_mount_path, "/a:/b", "must not contain ':', not '/a:/b'" },
 };
 
-TEST(name_rules_accept_and_refuse_with_their_message)
+TEST(name_rules_refuse_invalid_names_with_their_message)
 {
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 Error error = ERROR_NULL;

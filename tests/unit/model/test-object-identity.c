@@ -8,7 +8,7 @@ static char version[] = "apps/v1", kind[] = "DaemonSet";
 
 /* Each part of the identity differs in turn: equality of the other parts must not outweigh the
  * difference. */
-TEST(a_pod_is_a_daemonsets_by_all_parts_of_the_identity)
+TEST(a_pod_belongs_to_a_daemonset_only_if_all_parts_of_the_identity_match)
 {
         const ObjectIdentity set = { OBJECT_SOURCE_FILE, space, set_name, set_uid };
 
@@ -32,7 +32,7 @@ TEST(a_pod_is_a_daemonsets_by_all_parts_of_the_identity)
                 }
 }
 
-TEST(nothing_is_known_of_an_object_without_a_source)
+TEST(an_object_without_a_source_equals_no_other)
 {
         const ObjectMeta metadata = { .name = set_name, .namespace = space, .uid = set_uid };
         ObjectIdentity a = object_identity(&metadata), b = a;
@@ -67,7 +67,7 @@ TEST(an_object_is_the_same_only_with_all_of_its_identity)
                 }
 }
 
-TEST(no_uid_is_nobodys)
+TEST(an_object_without_a_uid_shares_no_uid)
 {
         const ObjectMeta none = { .name = set_name, .namespace = space };
 

@@ -18,7 +18,7 @@ static const json_t *field_of(const json_t *schema, const char *name) {
         return json_at(schema, "properties", name);
 }
 
-TEST(the_schemas_are_those_of_the_tables)
+TEST(the_schemas_match_the_field_tables)
 {
         cleanup_free char *text = openapi_schemas_to_json();
         cleanup_json json_t *schemas = text ? json_loads(text, 0, NULL) : NULL;
@@ -40,7 +40,7 @@ TEST(the_schemas_are_those_of_the_tables)
         EXPECT(json_object_get(schemas, OPENAPI_PREFIX "Secret"));
 }
 
-TEST(every_reference_leads_to_a_schema)
+TEST(every_reference_resolves_to_a_schema)
 {
         cleanup_free char *text = openapi_schemas_to_json();
         cleanup_json json_t *schemas = text ? json_loads(text, 0, NULL) : NULL;
@@ -56,7 +56,7 @@ TEST(every_reference_leads_to_a_schema)
                 }
 }
 
-TEST(fields_that_are_errors_have_a_reason)
+TEST(unsupported_fields_have_a_reason)
 {
         cleanup_free char *text = openapi_schemas_to_json();
         cleanup_json json_t *schemas = text ? json_loads(text, 0, NULL) : NULL;

@@ -77,7 +77,7 @@ static char *stop_steps(const World *world) {
                 EXPECT_STREQ(text, expected);                \
         } while (0)
 
-TEST(a_name_means_a_pod_with_and_without_its_node_and_namespace)
+TEST(a_name_refers_to_a_pod_with_or_without_its_node_and_namespace)
 {
         cleanup_with(world_done) World world = { 0 };
 
@@ -91,7 +91,7 @@ TEST(a_name_means_a_pod_with_and_without_its_node_and_namespace)
         EXPECT(!pod_is_after(world.list[1], world.list[0]));
 }
 
-TEST(a_name_means_no_pod_of_a_source_with_lower_trust)
+TEST(a_name_does_not_refer_to_a_pod_of_a_source_with_lower_trust)
 {
         static const bool expected[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
                 /* columns: the source of the named pod (file, url, index, api); rows: that of the
@@ -142,7 +142,7 @@ TEST(names_that_no_pod_can_have_are_refused)
         }
 }
 
-TEST(at_most_a_hundred_names_are_taken)
+TEST(number_of_names_is_limited_to_a_hundred)
 {
         cleanup_with(world_done) World world = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -155,7 +155,7 @@ TEST(at_most_a_hundred_names_are_taken)
         EXPECT_STREQ(error.message, "must be at most 100 names");
 }
 
-TEST(pods_that_wait_for_one_another_are_a_cycle)
+TEST(pods_that_wait_for_one_another_form_a_cycle)
 {
         cleanup_with(world_done) World world = { 0 };
 
@@ -176,7 +176,7 @@ TEST(a_pod_that_waits_for_a_cycle_is_not_part_of_it)
         EXPECT_CYCLE(&world, "none");
 }
 
-TEST(a_pod_that_two_wait_for_and_a_missing_one_are_not_a_cycle)
+TEST(a_shared_or_missing_dependency_is_not_a_cycle)
 {
         cleanup_with(world_done) World world = { 0 };
 
@@ -187,7 +187,7 @@ TEST(a_pod_that_two_wait_for_and_a_missing_one_are_not_a_cycle)
         EXPECT_CYCLE(&world, "none");
 }
 
-TEST(pods_stop_before_those_that_they_are_after)
+TEST(pods_stop_before_their_dependencies)
 {
         cleanup_with(world_done) World world = { 0 };
 

@@ -57,7 +57,7 @@ TEST(a_revision_that_a_new_agent_finds_gets_half_of_its_deadline_again)
         EXPECT_STREQ(decide(state, SINCE + 50), "continues until 1060");
 }
 
-TEST(a_revision_is_good_when_it_stayed_ready_for_a_while)
+TEST(a_revision_is_good_after_it_has_stayed_ready)
 {
         RolloutState state = two_revisions;
 
@@ -79,7 +79,7 @@ TEST(a_pod_that_has_succeeded_is_good_at_once)
         EXPECT_STREQ(decide(state, SINCE + 1), "good");
 }
 
-TEST(nothing_goes_back_without_a_good_revision)
+TEST(a_revision_is_not_rolled_back_without_a_good_one)
 {
         RolloutState state = two_revisions;
 
@@ -87,7 +87,7 @@ TEST(nothing_goes_back_without_a_good_revision)
         EXPECT_STREQ(decide(state, SINCE + 1000), "continues");
 }
 
-TEST(nothing_is_decided_about_a_settled_rollout)
+TEST(a_settled_rollout_stays_unchanged)
 {
         RolloutState state = two_revisions;
 

@@ -18,7 +18,7 @@ static const char pem[] = "-----BEGIN PRIVATE KEY-----\n"
                           "MC4CAQAwBQYDK2VwBCIEIEzNCJso/5banbbDRuwRTg9bijGfNaumJNqM9u1PuKb7\n"
                           "-----END PRIVATE KEY-----\n";
 
-TEST(an_index_has_all_that_a_node_needs)
+TEST(an_index_is_parsed_with_all_fields)
 {
         static const char text[] =
                 HEAD "\"files\":[{\"name\":\"b.yaml\",\"size\":5," SUM "},"
@@ -123,7 +123,7 @@ TEST(an_index_with_invalid_images_is_reported_with_its_place)
         }
 }
 
-TEST(the_path_of_a_stick_is_in_its_url)
+TEST(a_file_url_contains_the_path_of_the_stick)
 {
         EXPECT_STREQ(source_stick_path("file:///media/index.json"), "/media/index.json");
         EXPECT_STREQ(source_stick_path("file:/media/index.json"), "/media/index.json");
@@ -184,7 +184,7 @@ TEST(an_invalid_index_is_reported_with_its_place)
         }
 }
 
-TEST(an_index_of_too_much_is_refused)
+TEST(an_index_that_is_too_large_is_refused)
 {
         cleanup_with(source_index_done) SourceIndex index = { 0 };
         cleanup_error Error error = ERROR_NULL, total = ERROR_NULL;
@@ -210,7 +210,7 @@ TEST(an_index_of_too_much_is_refused)
         "has expired at 1970-01-01T00:33:20Z; the clock of this machine is not set, it says " \
         "1970-01-01; it is tried again when the clock is set"
 
-TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
+TEST(a_node_accepts_a_newer_unexpired_index_of_its_fleet)
 {
         static const struct {
                 int64_t in_use;       /* 0: nothing is */
@@ -250,7 +250,7 @@ TEST(a_node_takes_what_is_newer_of_its_fleet_and_has_not_expired)
         }
 }
 
-TEST(one_of_the_keys_must_have_signed_it)
+TEST(an_index_must_be_signed_by_one_of_the_keys)
 {
         char other[] = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", key[] = KEY;
         uint8_t signature[ED25519_SIGNATURE_SIZE], public[ED25519_KEY_SIZE];

@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-TEST(requests_ask_for_the_kubelets_verbs_and_subresources)
+TEST(requests_require_the_verbs_and_subresources_of_the_kubelet)
 {
         static const struct {
                 const char *method, *path;
@@ -130,7 +130,7 @@ TEST(token_review_names_the_user)
                   -EBADMSG);
 }
 
-TEST(access_review_has_all_that_the_token_review_says_of_the_user)
+TEST(access_review_contains_all_user_attributes_of_the_token_review)
 {
         cleanup_with(api_user_done) ApiUser user = { 0 };
         cleanup_free char *request = NULL;
@@ -146,7 +146,7 @@ TEST(access_review_has_all_that_the_token_review_says_of_the_user)
                                           "[\"read\",\"logs\"]},\"resourceAttributes\""));
 }
 
-TEST(access_review_asks_for_a_subresource_of_the_node)
+TEST(access_review_names_a_subresource_of_the_node)
 {
         char *groups[] = { (char[]){ "g" }, NULL };
         ApiUser user = { .name = (char[]){ "jane" }, .groups = groups };
@@ -226,7 +226,7 @@ TEST(head_of_a_reply_is_read_when_it_is_complete)
         EXPECT_STREQ(head.content_type, "text/plain");
 }
 
-TEST(heads_that_are_none_are_refused)
+TEST(invalid_response_heads_are_refused)
 {
         static const char *const cases[] = {
                 "HTTP/2 200 OK\r\n\r\n",

@@ -54,7 +54,7 @@ TEST(an_object_has_a_new_version_when_its_content_changes)
         object_versions_free(versions);
 }
 
-TEST(versions_before_the_start_and_of_the_future_are_out_of_reach)
+TEST(versions_before_the_start_and_in_the_future_are_unavailable)
 {
         ObjectVersions *versions = object_versions_new(100);
 
@@ -66,7 +66,7 @@ TEST(versions_before_the_start_and_of_the_future_are_out_of_reach)
         object_versions_free(versions);
 }
 
-TEST(objects_that_a_list_does_not_contain_are_gone)
+TEST(objects_missing_in_a_list_are_deleted)
 {
         ObjectVersions *versions = object_versions_new(100);
         cleanup_json json_t *list = json_pack("[o]", make_served_pod("b", "web", "Running")),
@@ -87,7 +87,7 @@ TEST(objects_that_a_list_does_not_contain_are_gone)
         object_versions_free(versions);
 }
 
-TEST(a_client_does_not_learn_of_what_came_and_went_while_it_was_away)
+TEST(objects_created_and_deleted_while_a_client_was_away_are_not_reported)
 {
         ObjectVersions *versions = object_versions_new(100);
         cleanup_json json_t *pod = make_served_pod("a", "web", "Running"), *gone = NULL;
@@ -185,7 +185,7 @@ TEST(a_watch_without_a_version_starts_with_all_objects)
         object_versions_free(versions);
 }
 
-TEST(a_watch_continues_behind_a_list)
+TEST(a_watch_continues_after_the_version_of_a_list)
 {
         ObjectVersions *versions = object_versions_new(100);
         cleanup_with(client_watch_done) ClientWatch watch = { 0 };
@@ -218,7 +218,7 @@ TEST(a_selector_turns_changes_into_additions_and_deletions)
         object_versions_free(versions);
 }
 
-TEST(another_watch_may_be_ahead)
+TEST(a_bookmark_does_not_include_versions_that_the_watch_has_not_seen)
 {
         ObjectVersions *versions = object_versions_new(100);
         cleanup_with(client_watch_done) ClientWatch watch = { .has_bookmarks = true };
@@ -299,7 +299,7 @@ static void expect_list_events(ClientWatch *watch, json_t *list_consume, const c
         EXPECT_STREQ(got, events);
 }
 
-TEST(a_list_makes_events_of_what_has_changed_since_the_last_one)
+TEST(a_list_gives_events_for_the_changes_since_the_previous_one)
 {
         ObjectVersions *versions = object_versions_new(100);
         cleanup_with(client_watch_done) ClientWatch watch = { .has_end_of_list = true };

@@ -41,7 +41,7 @@ static void try_in_child(Outcome *outcome) {
         _exit(EXIT_SUCCESS);
 }
 
-TEST(the_process_has_local_sockets_and_no_others)
+TEST(the_confined_process_can_only_create_local_sockets)
 {
         Outcome *outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);

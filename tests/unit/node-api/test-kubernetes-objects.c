@@ -121,7 +121,7 @@ TEST(label_selectors_match_as_in_kubernetes)
         }
 }
 
-TEST(objects_without_labels_match_what_is_absent)
+TEST(objects_without_labels_match_selectors_for_absent_labels)
 {
         cleanup_with(label_terms_done) LabelTerms terms = { 0 };
 
@@ -175,7 +175,7 @@ TEST(field_selectors_match_texts_and_flags)
         }
 }
 
-TEST(fields_that_select_nothing_are_errors)
+TEST(fields_that_cannot_be_selected_are_errors)
 {
         static const struct {
                 const char *selector, *message;
@@ -308,7 +308,7 @@ TEST(lists_are_sorted_and_selected)
         list_query_done(&query);
 }
 
-TEST(parts_of_a_list_continue_where_the_last_one_ended)
+TEST(list_chunks_continue_where_the_previous_one_ended)
 {
         expect_list(&(ListQuery){ .limit = 1 }, " c", "a/c");
         expect_list(&(ListQuery){ .limit = 1, .after = "a/c" }, " z", "a/z");
@@ -320,7 +320,7 @@ TEST(parts_of_a_list_continue_where_the_last_one_ended)
         expect_list(&(ListQuery){ .after = "nonsense" }, " c z a", NULL);
 }
 
-TEST(namespaces_are_those_of_pods)
+TEST(namespaces_are_derived_from_pods)
 {
         const ServedResource *resource = find_resource("/api/v1/namespaces");
         cleanup_json json_t *objects = NULL, *list = NULL;
@@ -388,7 +388,7 @@ static void expect_cells(const char *path, const char *object, const char *expec
         EXPECT_STREQ(text, expected);
 }
 
-TEST(cells_say_what_kubectl_prints)
+TEST(cells_contain_the_text_that_kubectl_prints)
 {
         expect_cells(
                 "/api/v1/pods",

@@ -20,7 +20,7 @@ static int listen_at_ipv4(const char *address, unsigned *ret_port) {
         return fd;
 }
 
-TEST(a_socket_at_all_addresses_is_as_configured)
+TEST(a_socket_on_all_addresses_matches_the_configuration)
 {
         unsigned port;
         cleanup_close int fd = listen_at_ipv4("0.0.0.0", &port);

@@ -67,7 +67,7 @@ TEST(access_reviews_are_read)
         EXPECT_STREQ(json_text(review, "spec", "resourceAttributes", "subresource"), "xy");
 }
 
-TEST(other_kinds_are_empty)
+TEST(other_kinds_give_an_empty_object)
 {
         cleanup_json json_t *other = PARSE("Eviction", "\x0a\x02\x0a\x00");
 
@@ -140,7 +140,7 @@ TEST(other_reviews_do_not_exist)
         EXPECT(!self_review_reply("", "selfsubjectaccessreviews", &(ApiUser){ 0 }, review));
 }
 
-TEST(a_user_learns_its_groups)
+TEST(self_subject_review_contains_the_groups_of_the_user)
 {
         char name[] = "admin", group[] = "system:masters", *groups[] = { group, NULL };
         cleanup_json json_t *review = json_object();
@@ -164,7 +164,7 @@ static const char summary_text[] =
         "\"memory\":{\"workingSetBytes\":2047}},{\"name\":\"new\",\"memory\":{}}]},"
         "{\"podRef\":{\"name\":\"b\",\"namespace\":\"x\"},\"containers\":[{\"name\":\"c\"}]}]}";
 
-TEST(metrics_are_made_of_what_was_measured)
+TEST(metrics_contain_the_measured_usage)
 {
         cleanup_json json_t *summary = json_loads(summary_text, 0, NULL);
         cleanup_json json_t *pods = pod_metrics_of_summary(summary);
@@ -181,7 +181,7 @@ TEST(metrics_are_made_of_what_was_measured)
         EXPECT_STREQ(json_text(node, "usage", "cpu"), "7n");
 }
 
-TEST(metrics_have_the_labels_of_what_they_are_of)
+TEST(metrics_have_the_labels_of_their_object)
 {
         cleanup_json json_t *summary = json_loads(summary_text, 0, NULL);
         cleanup_json json_t *metrics = pod_metrics_of_summary(summary);

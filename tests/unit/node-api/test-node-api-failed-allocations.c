@@ -54,7 +54,7 @@ static void confine_child(Outcome *outcome, unsigned n) {
         REQUIRE(waitpid(pid, NULL, 0) == pid);
 }
 
-TEST(a_filter_is_whole_or_the_process_ends)
+TEST(seccomp_filter_is_complete_or_the_process_exits)
 {
         Outcome *outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);

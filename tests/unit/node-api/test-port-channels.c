@@ -32,7 +32,7 @@ TEST(invalid_port_is_refused)
         }
 }
 
-TEST(there_are_not_more_ports_than_channels)
+TEST(number_of_ports_is_limited_to_the_number_of_channels)
 {
         ForwardedPorts ports = { 0 };
 

@@ -20,7 +20,7 @@ static void enter(ReviewTurns *turns, ReviewKind kind, int *first, size_t n, uns
         }
 }
 
-TEST(strangers_leave_turns_and_places_to_known_users)
+TEST(unknown_users_leave_review_slots_to_known_users)
 {
         ReviewTurns turns = { 0 };
         unsigned n_turns, n_waiting;
@@ -33,7 +33,7 @@ TEST(strangers_leave_turns_and_places_to_known_users)
         EXPECT_EQ(n_waiting, 8);
 }
 
-TEST(known_users_may_have_all_turns_and_places)
+TEST(known_users_may_use_all_review_slots)
 {
         ReviewTurns turns = { 0 };
         unsigned n_turns, n_waiting;
@@ -44,7 +44,7 @@ TEST(known_users_may_have_all_turns_and_places)
         EXPECT_EQ(review_turns_enter(&turns, REVIEW_OF_STRANGER, items + 41), -EBUSY);
 }
 
-TEST(known_users_pass_waiting_strangers)
+TEST(known_users_overtake_waiting_unknown_users)
 {
         ReviewTurns turns = { 0 };
         unsigned n_turns, n_waiting;
@@ -67,7 +67,7 @@ TEST(known_users_pass_waiting_strangers)
         EXPECT(review_turns_next(&turns) == NULL);
 }
 
-TEST(strangers_take_no_turn_that_is_left_to_known_users)
+TEST(unknown_users_do_not_use_slots_reserved_for_known_users)
 {
         ReviewTurns turns = { 0 };
         unsigned n_turns, n_waiting;

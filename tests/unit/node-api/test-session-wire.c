@@ -128,7 +128,7 @@ TEST(spdy_session_ends_with_result_and_goaway)
         EXPECT(output_ends_with(&world, "\x80\3\0\7\0\0\0\x8\0\0\0\3\0\0\0\0", 16));
 }
 
-TEST(first_protocol_over_spdy_reports_failures_as_text)
+TEST(first_protocol_version_over_spdy_reports_failures_as_text)
 {
         cleanup_world WireWorld world;
         cleanup_with(spdy_client_done) SpdyClient client;
@@ -201,7 +201,7 @@ TEST(websocket_without_close_signal_ignores_it)
         EXPECT_STREQ(world.events, "ready;input more;end;");
 }
 
-TEST(close_signal_is_the_first_byte_of_its_message_however_that_is_cut)
+TEST(close_signal_is_the_first_byte_of_its_message_however_it_is_fragmented)
 {
         cleanup_world WireWorld world;
         ByteQueue client = { 0 };
@@ -266,7 +266,7 @@ TEST(protocols_are_chosen_as_the_kubelet_does)
         EXPECT(!session_spdy_protocol_name(4));
 }
 
-TEST(sizes_that_are_none_are_dropped)
+TEST(invalid_terminal_sizes_are_ignored)
 {
         static const struct {
                 const char *text, *events;

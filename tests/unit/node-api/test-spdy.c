@@ -119,7 +119,7 @@ static const char *take_frames(SpdyWorld *world) {
 static const char *const stdin_headers[] = { "streamtype", "stdin", NULL };
 static const char *const stdout_headers[] = { "streamtype", "stdout", NULL };
 
-TEST(dictionary_is_that_of_spdy_3)
+TEST(compression_dictionary_is_that_of_spdy_3)
 {
         unsigned char dictionary[2048];
         size_t n = spdy_dictionary(dictionary, sizeof(dictionary));
@@ -223,7 +223,7 @@ TEST(settings_and_window_updates_are_ignored)
         EXPECT_STREQ(take_events(&world), "");
 }
 
-TEST(invalid_stream_numbers_are_reset_and_their_headers_read)
+TEST(streams_with_invalid_numbers_are_reset_after_reading_their_headers)
 {
         cleanup_world SpdyWorld world;
 
@@ -333,7 +333,7 @@ TEST(goaway_ends_all_streams_and_stops_reading)
         EXPECT_STREQ(take_frames(&world), "rst 1 5;rst 3 5;goaway 3 0;");
 }
 
-TEST(bomb_of_headers_ends_the_connection)
+TEST(header_bomb_ends_the_connection)
 {
         cleanup_world SpdyWorld world;
         cleanup_free char *block = calloc(1, 8 * MIB);
@@ -409,7 +409,7 @@ TEST(invalid_frames_end_the_connection)
         }
 }
 
-TEST(client_that_reads_no_replies_is_ended)
+TEST(client_that_reads_no_replies_is_disconnected)
 {
         cleanup_world SpdyWorld world;
         int r = 0;

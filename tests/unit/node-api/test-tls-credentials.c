@@ -446,7 +446,7 @@ TEST(a_client_may_not_send_long_certificates)
         }
 }
 
-/* ---- others meanwhile ---- */
+/* ---- other clients meanwhile ---- */
 
 typedef struct Ends {
         unsigned n_open, n_closed;
@@ -473,7 +473,7 @@ static double used_seconds(void) {
 }
 
 /* The server has only one loop, which serves no other client while it verifies a certificate. */
-TEST(a_large_key_keeps_no_other_client_waiting)
+TEST(a_large_key_does_not_delay_other_clients)
 {
         static const TlsStreamHandlers handlers = { on_test_open, on_test_closed };
         cleanup_with(tls_credentials_unrefp) TlsCredentials *credentials = make_credentials();
@@ -700,7 +700,7 @@ TEST(the_subject_of_a_client_is_read_as_in_go)
         }
 }
 
-TEST(the_uid_and_the_hash_of_a_certificate_are_the_users)
+TEST(uid_and_certificate_hash_are_attributes_of_the_user)
 {
         static const char uid_oid[] = "1.3.6.1.4.1.57683.2";
         static const char *const cases[][2] = {

@@ -86,7 +86,7 @@ TEST(messages_arrive_in_any_pieces)
         }
 }
 
-TEST(long_message_is_passed_on_without_being_kept)
+TEST(long_message_is_passed_on_without_being_buffered)
 {
         cleanup_world SocketWorld world;
         cleanup_free char *large = malloc(2 * MIB);
@@ -179,7 +179,7 @@ TEST(violations_end_the_connection)
         }
 }
 
-TEST(client_that_reads_no_replies_is_ended)
+TEST(client_that_reads_no_replies_is_disconnected)
 {
         cleanup_world SocketWorld world;
         char data[120] = { 0 };

@@ -67,7 +67,7 @@ TEST(properties_are_patterns)
         string_map_done(&match.properties);
 }
 
-TEST(path_is_a_pattern_of_the_node_or_of_a_link)
+TEST(path_pattern_matches_the_device_node_or_a_link)
 {
         DeviceFacts facts = serial_port("ttyUSB0");
         char *links[] = { TEXT("/dev/serial/by-id/usb-FTDI-if00"), NULL };
@@ -109,7 +109,7 @@ TEST(identity_is_the_same_at_another_port_and_with_another_number)
         expect_identity(&facts, "ttyUSB-0403:6001-A50285BI-if00-1");
 }
 
-TEST(identity_without_a_serial_number_is_the_connector)
+TEST(identity_without_a_serial_number_names_the_connector)
 {
         DeviceFacts facts = serial_port("ttyUSB0");
 

@@ -40,7 +40,7 @@ static void expect_slots(const NodeDeviceConfig *config, const char *present, co
         free(text);
 }
 
-TEST(each_device_that_is_there_is_one_of_the_resource)
+TEST(each_present_device_is_a_device_of_the_resource)
 {
         const NodeDeviceConfig config = { 0 };
 
@@ -51,7 +51,7 @@ TEST(each_device_that_is_there_is_one_of_the_resource)
         expect_slots(&config, "", "a", "!a");
 }
 
-TEST(count_limits_devices_that_nobody_has)
+TEST(count_limits_the_number_of_unallocated_devices)
 {
         const NodeDeviceConfig config = { .count = { true, 2 } };
 
@@ -83,7 +83,7 @@ TEST(container_with_a_device_gets_no_other_one)
         expect_slots(&config, "a b", "a", "a b");
 }
 
-TEST(shared_device_has_as_many_places_as_configured)
+TEST(shared_device_has_the_configured_number_of_slots)
 {
         const NodeDeviceConfig two = { .is_shared = true, .count = { true, 2 } }, optional = {
                 .is_shared = true, .is_optional = true, .count = { true, 2 }
@@ -95,7 +95,7 @@ TEST(shared_device_has_as_many_places_as_configured)
         expect_slots(&optional, "a", "absent-1 absent-2", "a#1 a#2 absent-1>a#1 absent-2>a#2");
 }
 
-TEST(place_belongs_to_its_device_only)
+TEST(slot_belongs_to_only_one_device)
 {
         EXPECT(device_slot_is_of("a", "a"));
         EXPECT(device_slot_is_of("a#12", "a"));

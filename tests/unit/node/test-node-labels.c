@@ -91,7 +91,7 @@ static const char with_labels[] =
         "registerWithTaints: [{key: dedicated, value: gpu, effect: NoSchedule}]\n"
         "mainstay: {nodeLabels: {role: edge, kubernetes.io/os: other}}\n";
 
-TEST(the_configuration_comes_before_well_known_labels)
+TEST(configured_labels_override_well_known_labels)
 {
         Config config = read_config(with_labels);
         MergedNodeLabels node = load_node(&config, false);

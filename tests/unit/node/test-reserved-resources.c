@@ -9,7 +9,7 @@ static void collect_reason(const PodEvent *event, void *userdata) {
         (void) fprintf(userdata, "%s ", event->reason);
 }
 
-TEST(the_group_of_all_pods_is_limited_by_what_is_reserved)
+TEST(the_cgroup_of_all_pods_is_limited_to_unreserved_resources)
 {
         char only_system[] = "system-reserved", pods[] = "pods";
         char *without[] = { only_system, NULL }, *with[] = { pods, NULL };

@@ -33,7 +33,7 @@ static const char limited[] =
         "volumes: [{name: free, emptyDir: {}}, {name: small, emptyDir: {sizeLimit: 2Ki}}, "
         "{name: memory, emptyDir: {medium: Memory, sizeLimit: 1}}]";
 
-TEST(directories_that_cannot_be_measured_are_named_so)
+TEST(directories_that_cannot_be_measured_are_reported_as_such)
 {
         static const char volume_limit[] =
                 "containers: [{name: a, image: i}], "
@@ -84,7 +84,7 @@ TEST(only_pods_with_an_ephemeral_storage_limit_are_measured)
         }
 }
 
-TEST(storage_paths_are_volumes_files_of_etc_then_layers_and_logs_of_each_container)
+TEST(storage_paths_list_volumes_etc_files_then_layers_and_logs)
 {
         ManifestObjects objects = parse_pod_spec(limited);
         Pod *pod = objects.pods.items[0];

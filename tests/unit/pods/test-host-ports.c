@@ -28,7 +28,7 @@ static void expect_conflict(const Sample *a, const Sample *b, int64_t port, cons
         EXPECT_STREQ(found, path);
 }
 
-TEST(same_port_of_the_host_is_a_conflict)
+TEST(same_host_port_is_a_conflict)
 {
         Sample a, b;
 
@@ -53,7 +53,7 @@ TEST(address_conflicts_with_itself_and_with_all)
         expect_conflict(&a, &b, 80, "spec.containers[0].ports[1].hostPort");
 }
 
-TEST(ports_of_a_pod_alone_are_not_ports_of_the_host)
+TEST(container_ports_are_not_host_ports)
 {
         Sample a, b;
 

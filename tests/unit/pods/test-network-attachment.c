@@ -12,7 +12,7 @@
 static void on_attachment_done(int r, const Error *error, void *userdata) {
 }
 
-TEST(a_record_that_cannot_be_read_stays_and_its_network_is_known)
+TEST(a_record_that_cannot_be_read_stays_and_counts_as_attached)
 {
         const BundleConfig bundle = { .state_dir = test_directory() };
         const CniSettings settings = { 0 };

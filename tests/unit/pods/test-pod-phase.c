@@ -63,7 +63,7 @@ static void make_pod(World *world, RestartPolicy policy, const char *pod) {
                 add_container(world, word);
 }
 
-TEST(the_phase_is_the_kubelets)
+TEST(the_phase_follows_the_rules_of_the_kubelet)
 {
         enum {
                 A = RESTART_POLICY_ALWAYS,
@@ -129,7 +129,7 @@ TEST(conditions_name_the_unready_containers)
         EXPECT(pod_was_initialized(&world.status));
 }
 
-TEST(readiness_gates_need_a_reported_condition)
+TEST(readiness_gates_require_a_reported_condition)
 {
         ReadinessGate gates[] = { { (char[]){ "PodScheduled" } },
                                   { (char[]){ "example.com/Warm" } },

@@ -41,7 +41,7 @@ TEST(best_effort_pods_go_first_then_burstable_then_guaranteed)
         expect_chosen(all, 3, &(NodeUsage){ { [RESOURCE_CPU] = 101, [NODE_PODS] = 3 } }, "abc");
 }
 
-TEST(few_and_small_pods_are_chosen)
+TEST(fewest_and_smallest_pods_are_preempted)
 {
         PreemptionCandidate all[] = {
                 candidate(QOS_BURSTABLE, 100, 50), candidate(QOS_BURSTABLE, 300, 50),
@@ -58,7 +58,7 @@ TEST(few_and_small_pods_are_chosen)
         expect_chosen(all, 5, &(NodeUsage){ { [RESOURCE_CPU] = 1150 } }, "abcde");
 }
 
-TEST(each_amount_that_is_missing_has_the_same_weight)
+TEST(each_missing_resource_has_the_same_weight)
 {
         /* a frees all of the missing CPU and none of the memory, c half of each: their distances
          * are 1 and 0.5. */
@@ -73,7 +73,7 @@ TEST(each_amount_that_is_missing_has_the_same_weight)
                       "cd");
 }
 
-TEST(nothing_is_chosen_if_all_pods_are_not_enough)
+TEST(no_pod_is_preempted_if_all_of_them_are_not_enough)
 {
         PreemptionCandidate all[] = { candidate(QOS_BURSTABLE, 100, 10) };
         const NodeUsage missing = {

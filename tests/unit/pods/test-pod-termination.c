@@ -30,7 +30,7 @@ TEST(a_failure_limits_the_grace_period)
         EXPECT_EQ(pod_grace_period_usec(&termination, &spec, 90 * USEC_PER_SEC), 30 * USEC_PER_SEC);
 }
 
-TEST(a_container_that_waited_for_others_has_the_rest_of_the_grace_period_or_two_seconds)
+TEST(a_container_stopped_after_others_has_the_remaining_grace_period_or_two_seconds)
 {
         const uint64_t grace = 30 * USEC_PER_SEC;
         PodTermination termination = { 0 };

@@ -39,7 +39,7 @@ static int look_at_two_paths(HostPathVolumeSource *first, HostPathVolumeSource *
         return r;
 }
 
-TEST(paths_of_their_types_are_accepted_and_those_that_are_made_are_not_looked_at)
+TEST(paths_of_the_right_type_are_accepted_and_created_ones_are_not_checked)
 {
         HostPathVolumeSource directory = { .path = (char[]){ "/" }, .type = HOST_PATH_DIRECTORY };
         HostPathVolumeSource device = { .path = (char[]){ "/dev/null" },
@@ -68,7 +68,7 @@ TEST(path_that_is_missing_or_of_another_type_is_named)
                                      "check failed: /dev/null is not of type File");
 }
 
-TEST(process_that_has_not_answered_is_not_waited_for_when_its_pod_goes)
+TEST(preflight_process_is_not_waited_for_when_its_pod_is_removed)
 {
         HostPathVolumeSource directory = { .path = (char[]){ "/" }, .type = HOST_PATH_DIRECTORY };
         Volume volume = { .name = (char[]){ "v" }, .host_path = &directory };

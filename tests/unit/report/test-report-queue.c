@@ -18,7 +18,7 @@ static void expect_taken(ReportQueue *queue, const char *expected) {
         EXPECT_STREQ(text, expected);
 }
 
-TEST(a_newer_status_replaces_the_one_that_waits)
+TEST(a_newer_status_replaces_the_queued_one)
 {
         cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM);
 
@@ -29,7 +29,7 @@ TEST(a_newer_status_replaces_the_one_that_waits)
         expect_taken(queue, "{2}\n{3}\n");
 }
 
-TEST(an_unchanged_status_is_nothing_new_even_after_it_was_sent)
+TEST(an_unchanged_status_is_not_queued_even_after_it_was_sent)
 {
         cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM);
 
@@ -59,7 +59,7 @@ TEST(line_that_was_replaced_while_in_transit_still_waits)
         EXPECT_EQ(report_queue_length(queue), 1);
 }
 
-TEST(the_oldest_are_dropped_and_counted)
+TEST(the_oldest_lines_are_dropped_and_counted)
 {
         cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(10);
 
@@ -72,7 +72,7 @@ TEST(the_oldest_are_dropped_and_counted)
         expect_taken(queue, "{3}\n{1}\n");
 }
 
-TEST(latest_events_of_an_object_wait)
+TEST(only_the_latest_events_of_an_object_are_queued)
 {
         cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM);
         char key[8];
@@ -119,7 +119,7 @@ static ReportQueue *restore(const char *lines, size_t length, int *ret_r) {
         return queue;
 }
 
-TEST(lines_that_are_cut_anywhere_are_restored_whole_or_not_at_all)
+TEST(truncated_lines_are_restored_completely_or_not_at_all)
 {
         static const char lines[] = "1 e1 {1}\n22 status {22}\n";
         static const size_t ends[] = { 0, 9, sizeof(lines) - 1 };
@@ -139,7 +139,7 @@ TEST(lines_that_are_cut_anywhere_are_restored_whole_or_not_at_all)
         }
 }
 
-TEST(lines_that_are_not_lines_are_refused)
+TEST(invalid_lines_are_refused)
 {
         static const char *const lines[] = { "\n",
                                              "1\n",
@@ -161,7 +161,7 @@ TEST(lines_that_are_not_lines_are_refused)
         }
 }
 
-TEST(after_the_largest_number_lines_are_written_so_that_they_can_be_read)
+TEST(numbers_restart_after_the_largest_one_and_lines_stay_readable)
 {
         static const char lines[] = "9223372036854775807 e1 {1}\n";
         cleanup_with(report_queue_freep) ReportQueue *queue = NULL, *again = NULL;

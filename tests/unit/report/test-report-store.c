@@ -108,7 +108,7 @@ TEST(waiting_lines_outlive_the_agent_in_their_order)
         store_world_done(&world);
 }
 
-TEST(all_that_waits_is_written_by_children)
+TEST(queued_lines_are_written_by_child_processes)
 {
         StoreWorld world;
         char name[16];
@@ -217,7 +217,7 @@ TEST(a_directory_that_cannot_be_listed_keeps_its_files_for_the_next_start)
         store_world_done(&world);
 }
 
-TEST(a_file_that_is_cut_anywhere_gives_no_line)
+TEST(a_truncated_file_gives_no_line)
 {
         StoreWorld world;
         cleanup_free char *whole = NULL;
@@ -239,7 +239,7 @@ TEST(a_file_that_is_cut_anywhere_gives_no_line)
         store_world_done(&world);
 }
 
-TEST(only_the_file_of_what_has_changed_is_written)
+TEST(only_changed_files_are_written)
 {
         StoreWorld world;
         struct stat before, after;

@@ -3,7 +3,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(the_last_answer_for_each_container_is_kept)
+TEST(the_last_count_of_each_container_is_kept)
 {
         CountedContainers usages = { 0 };
         const CountedContainer *found;
@@ -25,7 +25,7 @@ TEST(the_last_answer_for_each_container_is_kept)
         EXPECT(!counted_containers_find(&usages, "b"));
 }
 
-TEST(answers_have_a_limit)
+TEST(number_of_stored_counts_is_limited)
 {
         CountedContainers usages = { 0 };
         char id[16];

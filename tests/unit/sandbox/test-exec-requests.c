@@ -28,7 +28,7 @@ static void finish(SandboxExec **list, const char *id, int exit_code) {
                 &(ShimEvent){ .type = SHIM_EVENT_EXEC_DONE, .id = id, .exit_code = exit_code });
 }
 
-TEST(each_result_reaches_the_one_who_asked_and_once)
+TEST(each_result_is_delivered_once_to_its_requester)
 {
         SandboxExec *list = NULL;
         Asker first, second, third;
@@ -83,7 +83,7 @@ static void on_result_ask_again(const ShimEvent *result, void *userdata) {
         *again = exec_requests_add(again + 1, on_result_ask_again, again);
 }
 
-TEST(the_next_request_may_be_made_by_the_callback_of_one)
+TEST(a_callback_may_send_the_next_request)
 {
         SandboxExec *again_and_list[2] = { NULL, NULL };
         cleanup_free char *id = NULL;

@@ -58,7 +58,7 @@ static void expect_entry(const Buffer *answer, size_t *at, uint32_t error, const
         *at += header.length;
 }
 
-TEST(open_values_answers_each_value_by_itself)
+TEST(open_values_returns_a_result_for_each_value)
 {
         cleanup_with(request_done) Request request = { 0 };
         cleanup_with(buffer_erase) Buffer answer = { 0 };
@@ -91,7 +91,7 @@ TEST(open_values_erases_the_request)
                 EXPECT_EQ(request.bytes.data[i], 0);
 }
 
-TEST(open_values_refuses_a_request_that_is_cut_anywhere)
+TEST(open_values_refuses_a_truncated_request)
 {
         cleanup_with(request_done) Request request = { 0 };
 

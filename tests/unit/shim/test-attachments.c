@@ -76,7 +76,7 @@ static size_t write_blocks(Attachments *attachments) {
         return (size_t) BLOCK * BLOCKS;
 }
 
-TEST(each_client_gets_the_streams_that_it_wants)
+TEST(each_client_gets_the_streams_that_it_requested)
 {
         cleanup_with(attachments_done) Attachments attachments = attachments_new();
         AttachmentStreams both, output;
@@ -123,7 +123,7 @@ TEST(the_first_client_gets_the_output_from_before_on_request)
         attachment_streams_close(&second);
 }
 
-TEST(early_output_that_is_too_much_is_dropped_as_a_whole)
+TEST(early_output_beyond_the_limit_is_dropped_completely)
 {
         cleanup_with(attachments_done) Attachments attachments = attachments_new();
         static const char block[BLOCK];
@@ -160,7 +160,7 @@ TEST(a_client_that_does_not_read_is_dropped_and_others_lose_nothing)
         attachment_streams_close(&fast);
 }
 
-TEST(a_terminal_that_does_not_read_misses_output_and_shows_how_much)
+TEST(a_stalled_terminal_skips_output_and_shows_how_much)
 {
         cleanup_with(attachments_done) Attachments attachments = attachments_new();
         AttachmentStreams streams;
@@ -195,7 +195,7 @@ TEST(a_session_that_is_gone_is_ignored)
         EXPECT(!attachments.first);
 }
 
-TEST(a_session_is_told_why_its_streams_end)
+TEST(a_session_receives_the_reason_why_its_streams_end)
 {
         AttachmentStreams streams;
         AttachmentEnds ends;

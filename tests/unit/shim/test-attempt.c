@@ -83,7 +83,7 @@ TEST(past_attempts_are_dropped_except_two_per_container)
         attempts_free(&list);
 }
 
-TEST(attempts_that_have_left_something_are_kept_up_to_a_limit)
+TEST(attempts_with_leftovers_are_kept_up_to_a_limit)
 {
         AttemptList list = { 0 };
         Attempt *attempt = NULL;

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-TEST(text_of_a_device_is_read_and_others_are_refused)
+TEST(text_of_a_device_is_parsed_and_invalid_text_is_refused)
 {
         static const char *const invalid[] = {
                 "",
@@ -55,7 +55,7 @@ static LiveDevice device_of(unsigned major, unsigned minor, const char *access) 
         return device;
 }
 
-TEST(rules_of_devices_that_went_are_left_out_once)
+TEST(rules_of_removed_devices_are_omitted_once)
 {
         cleanup_json json_t *config = json_loads(config_text, 0, NULL);
         const LiveDevice tty = device_of(188, 0, "rw"), fuse = device_of(10, 229, "rw"),

@@ -67,7 +67,7 @@ TEST(a_line_is_an_entry_with_the_fields_of_its_container)
                      "CONTAINER_PARTIAL_MESSAGE=true\n");
 }
 
-TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_the_lost_lines_are_reported)
+TEST(a_stalled_journal_delays_output_only_briefly_and_lost_lines_are_reported)
 {
         cleanup_with(journal_log_freep) JournalLog *journal = NULL;
         char path[108], expected[128];
@@ -93,7 +93,7 @@ TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_the_lost_lines_a
                      "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=again\n");
 }
 
-TEST(a_journal_that_does_not_read_costs_many_containers_no_more_than_one)
+TEST(a_stalled_journal_delays_many_containers_no_more_than_one)
 {
         JournalLog *journals[60];
         char path[108];
@@ -137,7 +137,7 @@ TEST(a_journal_that_starts_later_or_is_restarted_is_found)
         close_fd(fd);
 }
 
-TEST(lines_of_a_log_go_to_the_journal_whole_and_partial)
+TEST(complete_and_partial_log_lines_are_sent_to_the_journal)
 {
         TestLogFile opened;
         ContainerLog *log;

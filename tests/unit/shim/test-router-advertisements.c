@@ -49,7 +49,7 @@ TEST(interfaces_that_follow_routers_keep_following_them)
         expect_accept_ra("router", '1');
 }
 
-TEST(node_that_forwards_already_stays_as_it_is)
+TEST(node_that_already_forwards_is_not_changed)
 {
         add_interface("all", "1\n", "1\n");
         add_interface("eth0", "0\n", "1\n");

@@ -45,7 +45,7 @@ static void end(pid_t pid) {
         (void) waitpid(pid, NULL, 0);
 }
 
-TEST(a_container_is_claimed_whose_parent_is_about_to_end)
+TEST(a_container_is_claimed_if_its_parent_is_about_to_exit)
 {
         Shim shim = { 0 };
         pid_t child, grandchild;
@@ -58,7 +58,7 @@ TEST(a_container_is_claimed_whose_parent_is_about_to_end)
         end(child);
 }
 
-TEST(a_container_is_claimed_whose_parent_has_ended)
+TEST(a_container_is_claimed_if_its_parent_has_exited)
 {
         Shim shim = { 0 };
         pid_t child, grandchild;
@@ -89,7 +89,7 @@ TEST(a_process_that_has_been_reaped_is_claimed_with_its_status)
         EXPECT_EQ(shim_claim_process(&shim, child, &status), -ECHILD);
 }
 
-TEST(a_process_of_others_is_not_claimed)
+TEST(an_unrelated_process_is_not_claimed)
 {
         Shim shim = { 0 };
         int status;

@@ -12,7 +12,7 @@ static void expect_status(int status, const char *start_error, const char *expec
         EXPECT_STREQ(text, expected);
 }
 
-TEST(the_exit_status_is_reported_in_the_kubelets_words)
+TEST(the_exit_status_is_reported_with_the_message_of_the_kubelet)
 {
         expect_status(0, NULL, "{\"metadata\":{},\"status\":\"Success\"}");
         expect_status(W_EXITCODE(3, 0), NULL,
@@ -32,7 +32,7 @@ TEST(a_killed_command_has_the_exit_code_of_a_shell)
         EXPECT(strstr(text, "\"message\":\"137\""));
 }
 
-TEST(a_window_size_is_parsed_if_it_is_possible)
+TEST(only_a_valid_window_size_is_parsed)
 {
         static const char *const wrong[] = { "",
                                              "{}",

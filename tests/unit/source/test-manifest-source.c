@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-TEST(only_a_machine_that_has_just_booted_and_has_manifests_waits)
+TEST(only_a_freshly_booted_machine_with_manifests_delays_its_first_request)
 {
         const uint64_t minute = 60 * USEC_PER_SEC;
 

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-TEST(an_answer_is_new_or_unchanged)
+TEST(a_response_is_either_new_or_unchanged)
 {
         static const struct {
                 const char *text;
@@ -33,7 +33,7 @@ TEST(an_answer_is_new_or_unchanged)
         }
 }
 
-TEST(damaged_file_is_ignored)
+TEST(damaged_response_file_is_ignored)
 {
         static const char text[] = "{\"number\":7,\"summary\":\"index 7\"}", damaged[] = "{\"num";
         cleanup_with(source_in_use_done) SourceInUse in_use = { 0 }, unknown = { 0 };

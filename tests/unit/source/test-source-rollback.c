@@ -46,7 +46,7 @@ TEST(an_index_with_a_deadline_is_on_trial_until_it_is_proven)
         EXPECT(!source_is_on_trial(fd, &eight, &seven, &none));
 }
 
-TEST(only_an_earlier_index_of_the_fleet_is_the_one_before)
+TEST(only_an_earlier_index_of_the_fleet_is_a_rollback_target)
 {
         cleanup_close int fd = make_directory();
         const SourceInUse eight = index_of(8, 1), nine = index_of(9, 0);
@@ -60,7 +60,7 @@ TEST(only_an_earlier_index_of_the_fleet_is_the_one_before)
         EXPECT(!source_is_on_trial(fd, &eight, &other, &none));
 }
 
-TEST(a_rollback_that_was_noted_is_made_once)
+TEST(a_recorded_rollback_is_performed_once)
 {
         cleanup_close int fd = make_directory();
         cleanup_with(source_rollback_done) SourceRollback rollback = { 0 };
@@ -73,11 +73,11 @@ TEST(a_rollback_that_was_noted_is_made_once)
         EXPECT_STREQ(rollback.reason, "index 8 was rolled back");
         EXPECT(source_rollback_is_due(&eight, &seven, &rollback));
         EXPECT(!source_is_on_trial(fd, &eight, &seven, &rollback));
-        EXPECT(!source_rollback_is_due(&seven, &eight, &rollback)); /* it was made */
+        EXPECT(!source_rollback_is_due(&seven, &eight, &rollback)); /* the rollback was performed */
         EXPECT(!source_is_on_trial(fd, &seven, &eight, &rollback));
 }
 
-TEST(damaged_note_is_ignored)
+TEST(damaged_rollback_record_is_ignored)
 {
         cleanup_close int fd = make_directory(), file = -EBADF;
         cleanup_with(source_rollback_done) SourceRollback rollback = { 0 };

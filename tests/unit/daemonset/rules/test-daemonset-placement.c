@@ -337,7 +337,7 @@ static bool runs_beside(const char *affinity, ObjectSource source, const char *p
         return !strstr(verdict, "ffinity:");
 }
 
-TEST(labels_and_affinity_of_pods_with_lower_trust_do_not_count)
+TEST(labels_and_affinity_of_pods_with_lower_trust_are_ignored)
 {
         static const bool counts[N_OBJECT_SOURCES][N_OBJECT_SOURCES] = {
                 /* columns: the pod's source (file, url, index, api); rows: the set's source */

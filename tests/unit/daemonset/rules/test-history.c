@@ -62,7 +62,7 @@ TEST(pinned_revision_is_desired_until_the_manifest_changes)
         EXPECT(!history.pin_reason);
 }
 
-TEST(pin_to_the_revision_of_the_manifest_unpins)
+TEST(pinning_the_revision_of_the_manifest_removes_the_pin)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
 

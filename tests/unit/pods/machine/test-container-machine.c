@@ -654,7 +654,7 @@ TEST(an_edit_does_not_restart_a_container_that_is_being_stopped)
         world_done();
 }
 
-TEST(after_a_found_exit_the_pod_decides_about_a_restart)
+TEST(the_pod_decides_about_a_restart_after_an_exit_found_by_a_new_agent)
 {
         ContainerExit found = {
                 .exit_code = 1, .started_at = 1, .finished_at = 2, .is_found = true
@@ -686,7 +686,7 @@ static void start_sidecar(Lifecycle *lifecycle) {
         container_machine_on_hook_done(world.machine, NULL);
 }
 
-TEST(a_stop_in_turn_runs_the_hook_at_once_and_sends_the_signal_when_others_have_ended)
+TEST(an_ordered_stop_runs_the_hook_at_once_and_signals_after_the_others_have_ended)
 {
         start_sidecar(&with_hooks);
         container_machine_stop_in_turn(world.machine);

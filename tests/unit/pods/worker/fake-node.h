@@ -39,7 +39,7 @@ typedef struct FakeNode {
 /* Starts the agent of a node without pods. */
 FakeNode *fake_node_new(void);
 
-/* Ends the agent and its node; nothing is left. */
+/* Ends the agent and its node, and frees everything. */
 FakeNode *fake_node_free(FakeNode *node);
 DEFINE_CLEANUP(FakeNode *, fake_node_free)
 
@@ -81,7 +81,7 @@ const char *fake_node_pod_events(FakeNode *node);
 typedef struct NodeStep {
         unsigned seconds;
         const char *event;
-        const char *requests; /* NULL: not looked at */
+        const char *requests; /* NULL: not checked */
         const char *status;   /* of the pod "web"; likewise */
         const char *text;
 } NodeStep;

@@ -77,7 +77,7 @@ void fake_container_exit(const char *name, int exit_code);
  * SHIM_EVENT_START_FAILED. */
 void fake_container_start_ends(const char *name, ShimEventType type);
 
-/* If its start hangs, it ends well. */
+/* If its start hangs, it succeeds. */
 void fake_container_start_hanging(const char *name);
 
 /* The oldest command that runs in the container ends. */

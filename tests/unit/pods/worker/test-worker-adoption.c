@@ -12,7 +12,7 @@
 
 #define READY "Running Ready | app running ready"
 
-TEST(a_restarted_agent_continues_with_what_runs)
+TEST(a_restarted_agent_adopts_running_containers)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -84,7 +84,7 @@ TEST(after_a_reboot_pods_start_again_and_completed_ones_do_not)
         }
 }
 
-TEST(a_container_that_ran_at_a_power_cut_has_an_unknown_end)
+TEST(a_container_that_ran_at_a_power_cut_has_an_unknown_exit_code)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {

@@ -39,7 +39,7 @@ static const struct {
           READY },
 };
 
-TEST(an_edit_does_no_more_than_it_takes)
+TEST(an_edit_has_only_the_necessary_effect)
 {
         for (size_t i = 0; i < N_ELEMENTS(edit_rows); i++) {
                 cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
@@ -125,7 +125,7 @@ static char *read_pod_value(FakeNode *node, const char *file) {
 #define LIMITED(memory) \
         POD(APP_WITH("resources: {limits: {memory: " memory "}, requests: {memory: 1Mi}}"))
 
-TEST(new_limits_are_applied_to_what_runs)
+TEST(new_limits_are_applied_to_running_containers)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         cleanup_free char *before = NULL, *after = NULL;
@@ -141,7 +141,7 @@ TEST(new_limits_are_applied_to_what_runs)
         EXPECT_STREQ(fake_node_status(node, "web"), READY);
 }
 
-TEST(a_limit_that_the_kernel_refuses_is_tried_again)
+TEST(a_limit_that_the_kernel_refuses_is_retried)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         cleanup_free char *before = NULL, *after = NULL;

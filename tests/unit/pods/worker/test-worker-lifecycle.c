@@ -42,7 +42,7 @@ TEST(a_container_that_ignores_its_stop_signal_is_killed_at_the_end_of_the_grace_
 
 /* The delays are the kubelet's: the first restart is immediate, the next ones follow 10 s, 20 s, 40
  * s … after the exit. */
-TEST(restarts_back_off_and_a_long_run_resets_that)
+TEST(restarts_have_a_back_off_that_a_long_run_resets)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -378,7 +378,7 @@ TEST(the_reason_names_the_image_that_is_not_available)
         }
 }
 
-TEST(images_of_volumes_come_before_the_containers_own)
+TEST(volume_images_are_pulled_before_their_container_starts)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -397,7 +397,7 @@ TEST(images_of_volumes_come_before_the_containers_own)
         PLAY(node, steps);
 }
 
-TEST(a_pod_of_its_own_network_is_attached_before_containers_and_detached_after_them)
+TEST(pod_network_is_attached_before_containers_start_and_detached_after_they_end)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -415,7 +415,7 @@ TEST(a_pod_of_its_own_network_is_attached_before_containers_and_detached_after_t
         PLAY(node, steps);
 }
 
-TEST(a_plugin_that_fails_is_tried_again_after_its_traces_are_removed)
+TEST(a_failed_plugin_is_retried_after_a_delete)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 

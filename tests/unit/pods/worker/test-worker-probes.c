@@ -214,7 +214,7 @@ static const HandlerRow handler_rows[] = {
           "(Client.Timeout exceeded while awaiting headers)" },
 };
 
-TEST(handlers_say_how_a_container_is)
+TEST(handler_results_give_the_state_of_a_container)
 {
         for (size_t i = 0; i < N_ELEMENTS(handler_rows); i++) {
                 const HandlerRow *row = &handler_rows[i];
@@ -336,7 +336,7 @@ TEST(a_pre_stop_hook_that_does_not_end_is_cut_off)
                      "Pulled Created Started Stopping Killing FailedPreStopHook");
 }
 
-TEST(a_sleep_hook_passes_its_time_and_a_request_hook_asks_once)
+TEST(a_sleep_hook_waits_and_an_http_hook_sends_one_request)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {

@@ -92,7 +92,7 @@ TEST(logs_are_found_by_attempt)
                   -ENOENT);
 }
 
-TEST(the_remains_of_an_attempt_are_removed_once)
+TEST(an_ended_attempt_is_deleted_once)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -313,7 +313,7 @@ static void write_usage(FakeNode *node) {
         }
 }
 
-TEST(usage_and_counts_are_printed)
+TEST(usage_and_probe_metrics_are_collected)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         StatsProvider stats = { .event = node->event,
@@ -354,7 +354,7 @@ TEST(usage_and_counts_are_printed)
 }
 
 /* A query changes nothing, regardless of the client. */
-TEST(questions_change_nothing)
+TEST(queries_change_no_state)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         cleanup_free char *first = NULL;
@@ -432,7 +432,7 @@ TEST(pods_are_listed_for_eviction_with_what_they_use)
         free(candidates);
 }
 
-TEST(images_of_pods_are_wanted)
+TEST(images_of_pods_are_listed)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         ImageSet images = { 0 };

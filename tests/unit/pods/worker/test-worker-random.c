@@ -215,7 +215,7 @@ static unsigned number_in_environment(const char *name) {
         return text ? (unsigned) strtoul(text, NULL, 10) : 0;
 }
 
-TEST(random_events_never_break_what_holds_of_every_pod)
+TEST(random_events_never_violate_the_invariants_of_a_pod)
 {
         unsigned seed = number_in_environment("MAINSTAY_TEST_SEED");
         unsigned n = number_in_environment("MAINSTAY_TEST_SEEDS");

@@ -109,7 +109,7 @@ TEST(a_status_has_a_new_version_only_if_it_has_changed)
         pod_status_unref(first);
 }
 
-TEST(a_readiness_gate_waits_for_a_condition_of_others)
+TEST(a_readiness_gate_waits_for_a_condition_of_another_writer)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         cleanup_free char *uid = NULL;
@@ -165,7 +165,7 @@ TEST(a_pull_shows_its_progress)
         "\"busybox\"}]}}"
 
 /* Another pod has its UID. */
-TEST(a_pod_that_is_not_started_says_why)
+TEST(a_pod_that_is_not_started_reports_the_reason)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         const PodStatus *status;

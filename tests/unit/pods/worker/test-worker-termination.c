@@ -26,7 +26,7 @@ static FakeNode *new_stubborn_node(const char *yaml) {
         return node;
 }
 
-TEST(shortest_grace_period_of_several_deletions_counts)
+TEST(shortest_grace_period_of_several_deletions_applies)
 {
         cleanup_with(fake_node_freep) FakeNode *node = new_stubborn_node(POD(APP));
         static const NodeStep steps[] = {
@@ -303,7 +303,7 @@ TEST(logind_waits_until_all_pods_have_stopped)
         shutdown_world_done(&world);
 }
 
-TEST(an_agent_that_is_stopped_leaves_its_pods)
+TEST(a_stopped_agent_leaves_its_pods_running)
 {
         ShutdownWorld world;
         int code;
