@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each check gets a bad example and must report it, and a good one and must be silent."""
+"""Each check must report a bad example, and must report nothing about a good one."""
 
 import contextlib
 import io
@@ -58,13 +58,13 @@ class Units(Lint):
 
 
 class Commits(Lint):
-    def test_a_message_that_is_good(self):
+    def test_a_valid_commit_message_is_accepted(self):
         for message in ("shim: copy logs in a process of its own\n\nIt reads what containers write.\n",
                         "node-api, model: name the user\n\nA link:\nhttps://example.org/" + "x" * 80 + "\n",
                         "http: add a route\n# a comment of the editor\n\nWhy.\n", "Merge branch 'a'", 'Revert "a: b"', "fixup! a: b"):
             self.assertEqual(commits.find_problems(message), [], message)
 
-    def test_a_message_that_is_not(self):
+    def test_an_invalid_commit_message_is_reported(self):
         body = "\n\nIt was wrong.\n"
         for message, words in (("shim: copy logs\n", "the body that says why is missing"), ("copy logs" + body, "module: imperative summary"),
                                ("shim: copies\nlogs\n", "no empty line"), ("shim: Fixed a race" + body, "imperative"),
@@ -103,7 +103,7 @@ class Layers(Lint):
         self.assertEqual(self.include("agent/daemonset/a.c", "agent/daemonset/rules/b.h"), [])
         self.expect(self.include("agent/daemonset/rules/a.c", "agent/daemonset/b.h"), "daemonset/rules may not include")
 
-    def test_the_folders_of_a_module_have_an_order(self):
+    def test_the_folders_of_a_module_include_each_other_in_one_direction(self):
         self.assertEqual(self.include("agent/pods/worker/a.c", "agent/pods/container/b.h"), [])
         self.expect(self.include("agent/pods/container/a.c", "agent/pods/worker/b.h"), "pods/container may not include")
 
@@ -114,11 +114,11 @@ class Layers(Lint):
         self.assertEqual(self.include("agent/shim/a.c", "agent/shim/mounts/b.h"), [])
         self.expect(self.include("agent/shim/mounts/c.c", "agent/sandbox/sandbox.h"), "shim may not include")
 
-    def test_the_shim_includes_the_protocol_only(self):
+    def test_the_shim_includes_only_the_protocol(self):
         self.assertEqual(self.include("agent/shim/a.c", "agent/sandbox/protocol.h"), [])
         self.expect(self.include("agent/shim/a.c", "agent/sandbox/sandbox.h"), "shim may not include")
 
-    def test_the_image_helper_includes_common_only(self):
+    def test_the_image_helper_includes_only_common(self):
         self.assertEqual(self.include("agent/image-helper/a.c", "common/file.h"), [])
         self.expect(self.include("agent/image-helper/a.c", "agent/model/pod.h"), "image-helper may not include")
 
@@ -147,7 +147,7 @@ class Layers(Lint):
         self.put("common/a.h", "#pragma once\n")
         self.assertEqual(layers.check_circles(self.root), [])
 
-    def test_a_library_is_included_where_it_is_named_only(self):
+    def test_a_library_is_included_only_by_the_files_that_the_list_names(self):
         self.put("agent/image-helper/unpack/layer-unpack.c", "#include <archive.h>\n")
         self.assertEqual(layers.check(self.root), [])
         self.put("agent/model/a.c", "#include <archive.h>\n")
@@ -163,13 +163,13 @@ class Identities(Lint):
         self.put("agent/pods/a.c", "int f(void) {\n        return streq(g(a)->metadata.uid,\n                     uid);\n}\n")
         self.expect(identities.check(self.root), "agent/pods/a.c:2:", "g(a)->metadata.uid, uid")
 
-    def test_any_of_the_members_by_any_of_the_calls_is_found(self):
+    def test_each_text_comparison_of_metadata_is_reported(self):
         calls_of = [f"{call}(x, {member})" for call in ("streq", "streq_ptr", "strcmp", "strncmp")
                     for member in ("metadata->name", "a.metadata.namespace", "pod->metadata.uid")]
         self.put("agent/desired/a.h", "".join(f"{one};\n" for one in calls_of))
         self.assertEqual(len(identities.check(self.root)), len(calls_of))
 
-    def test_what_is_no_comparison_of_objects_is_allowed(self):
+    def test_comparisons_of_other_texts_are_allowed(self):
         self.put("agent/pods/a.c", '/* streq(pod->metadata.uid, uid) */ f(streq(a, "metadata.name"), strdup(pod->metadata.name));\n')
         self.put("agent/model/object-identity.c", "streq(a->metadata.name, b);\n")
         self.put("agent/cli/a.c", "streq(a->metadata.name, b);\n")
@@ -194,7 +194,7 @@ class Names(Lint):
         self.put("agent/b.c", "static void find(void) {\n}\n")
         self.expect(names.check(self.root), "function find")
 
-    def test_a_static_and_an_extern_function_have_two_names(self):
+    def test_a_static_and_an_extern_function_have_different_names(self):
         self.put("common/a.c", "static int find(void) {\n        return 0;\n}\n")
         self.put("agent/b.c", "int find(void) {\n        return 1;\n}\n")
         self.expect(names.check(self.root), "common/a.c:1:", "function find", "agent/b.c:1")
@@ -224,11 +224,11 @@ class Calls(Lint):
         self.put("agent/pods/a.c", "x = string_map_get(m, own_key_name(OWN_KEY_AFTER));\n")
         self.expect(calls.check(self.root), "agent/pods/a.c", "past own_pod_value()")
 
-    def test_calls_that_are_never_right(self):
+    def test_forbidden_calls_are_reported(self):
         for call in ('system("ls");', 'return popen("ls", "r");', "strcpy(a, b);", "sprintf(a, b);"):
             self.expect(self.check(call), "common/a.c:2:")
 
-    def test_names_that_look_alike_are_fine(self):
+    def test_names_that_resemble_forbidden_calls_are_accepted(self):
         for line in ("file_system(a);", 'say("system(1)");', "/* system(x) */", "x->open(y);", "snprintf(a);"):
             self.assertEqual(self.check(line), [])
 
@@ -240,19 +240,19 @@ class Calls(Lint):
         self.assertEqual(self.check("fd = open(path, flags(1) |\n O_CLOEXEC);"), [])
         self.assertEqual(self.check('f = fopen(path, "re");'), [])
 
-    def test_paths_of_a_machine(self):
+    def test_paths_of_a_machine_are_reported(self):
         self.put("README.md", "see /" + "root/notes\n")
         self.expect(calls.check(self.root), "README.md:1:", "a path of one machine")
         self.put("README.md", "see /proc/1/root/etc\n")
         self.put("tests/corpus/published/fuse.yaml", "mountPath: /" + "root/.cache/\n")
         self.assertEqual(calls.check(self.root), [])
 
-    def test_reminders(self):
+    def test_reminders_in_comments_are_reported(self):
         self.expect(self.check("/* TO" + "DO: more */"), "a reminder")
 
 
 class Shape(Lint):
-    def test_code_without_a_licence_line(self):
+    def test_code_without_a_licence_line_is_reported(self):
         self.put("common/a.c", "int a;\n")
         self.expect(shape.check_licences(self.root), "common/a.c:1:")
         self.put("common/a.c", LICENCE)
@@ -265,17 +265,17 @@ class Shape(Lint):
         self.put("manifests/a.yaml", "kind: Pod\n")
         self.expect(shape.check_licences(self.root), "manifests/a.yaml:1:")
 
-    def test_a_header_without_a_guard(self):
+    def test_a_header_without_a_guard_is_reported(self):
         self.put("common/a.h", LICENCE)
         self.expect(shape.check_guards(self.root), "#pragma once")
 
-    def test_two_files_of_one_name(self):
+    def test_two_files_with_one_name_are_reported(self):
         self.put("common/a.h", LICENCE)
         self.assertEqual(shape.check_file_names(self.root), [])
         self.put("agent/model/a.h", LICENCE)
         self.expect(shape.check_file_names(self.root), "a.h is also the name of")
 
-    def test_a_function_that_is_too_long(self):
+    def test_a_function_that_is_too_long_is_reported(self):
         body = "        x();\n" * (shape.FUNCTION_LINES_MAX - 2)
         self.put("common/a.c", f"static int f(int a) {{\n{body}}}\n")
         self.assertEqual(shape.check_lengths(self.root), [])
@@ -286,7 +286,7 @@ class Shape(Lint):
         self.put("common/a.c", "int g(int a,\n      int b);\n" + "\n" * 100 + "int h(void) {\n}\n")
         self.assertEqual(shape.check_lengths(self.root), [])
 
-    def test_literals_that_join_without_a_space(self):
+    def test_literals_that_join_without_a_space_are_reported(self):
         self.put("common/a.c", 'f("see the"\n  "manual");\n')
         self.expect(shape.check_literals(self.root), "common/a.c:2: the text lacks a space")
         self.put("common/a.c", 'f("see the "\n  "manual\\n"\n  "key=a"\n  "b");\n')
@@ -304,20 +304,20 @@ class English(Lint):
         self.put("common/a.c", f"/* {text} */\n")
         return list(english.check(self.root))
 
-    def test_a_sentence_that_does_not_start_with_its_subject(self):
+    def test_a_sentence_that_does_not_start_with_its_subject_is_reported(self):
         for text in ("What is left is removed.", "Done. Of a pod the name counts.", "That the pod runs is known.", "Where it is set."):
             self.expect(self.comment(text), "common/a.c:1: a sentence starts with its subject")
         for text in ("That pod is gone.", "What do clients need?", "Of these, only one counts.", "See 'What is left'.", "The node, of which"):
             self.assertEqual(self.comment(text), [])
 
-    def test_words_that_no_native_engineer_writes(self):
+    def test_words_that_no_native_engineer_writes_are_reported(self):
         for text, word in (("The node lacks it.", "lacks"), ("The error is mended.", "mended"), ("0; NULL where it is absent.", "NULL where"),
                            ("It is done by half.", "by half"), ("As with the kubelet, as with the kubelet.", "as with the kubelet")):
             self.expect(self.comment(text), f"'{word}'")
         for text in ("The directory where the images are.", "for lack of memory", "if there is none"):
             self.assertEqual(self.comment(text), [])
 
-    def test_the_second_line_of_a_comment(self):
+    def test_the_second_line_of_a_comment_is_checked(self):
         self.put("common/a.h", "int a; /* The first.\n        * What follows\n        * is bad. */\n")
         self.expect(list(english.check(self.root)), "common/a.h:1:", "'What f'")
         self.put("common/a.h", "")
@@ -325,7 +325,7 @@ class English(Lint):
         found = list(english.check(self.root))
         self.assertEqual(sorted(problem.split(": ")[0] for problem in found), ["tests/a.py:3", "tests/a.py:6"])
 
-    def test_lines_and_tables_of_documents(self):
+    def test_wide_lines_and_tables_of_documents_are_reported(self):
         self.put("SECURITY.md", "a " * 51 + "\n")
         self.expect(list(english.check(self.root)), "SECURITY.md:1: has 102 columns, more than 100")
         self.put("SECURITY.md", "")
@@ -334,7 +334,7 @@ class English(Lint):
         self.put("common/README.md", "    " + "a " * 60 + "\n```\n" + "a " * 60 + "\n```\n" + "a" * 120 + "\n")
         self.assertEqual(list(english.check(self.root)), [])
 
-    def test_names_of_tests(self):
+    def test_unidiomatic_test_names_are_reported(self):
         self.put("tests/unit/a/test-a.c", "TEST(what_was_cut_is_whole_later)\n{\n}\n\nTEST(a_read_fails_for_lack_of_memory)\n{\n}\n")
         self.put("tests/system/test_a.py", "def test_that_pods_run(node):\n    pass\n")
         self.assertEqual(len(list(english.check(self.root))), 2)
@@ -347,25 +347,25 @@ class Pages(Lint):
         self.put(f"packaging/man/{name}", self.PAGE + rest)
         return pages.check_manuals(self.root)
 
-    def test_a_page_that_is_good(self):
+    def test_a_valid_page_is_accepted(self):
         self.assertEqual(self.put_page("See **mainstay-x**(7).\n\n    code\n"), [])
 
-    def test_a_title_that_is_not_the_files_name(self):
+    def test_a_title_that_differs_from_the_file_name_is_reported(self):
         problems = self.put_page("text\n", "mainstay-y.7.md")
         self.assertEqual(len(problems), 2, problems)
         self.assertIn("the title is not '# mainstay-y 7", problems[0])
 
-    def test_a_reference_to_no_page(self):
+    def test_a_reference_to_a_missing_page_is_reported(self):
         self.expect(self.put_page("text\n\nSee **mainstay-y**(7).\n"), "mainstay-x.7.md:11:", "no page mainstay-y(7)")
 
-    def test_a_page_that_is_not_a_source(self):
+    def test_a_page_that_is_not_a_source_is_reported(self):
         self.put("packaging/man/mainstay-x.7", ".Dd x\n")
         self.expect(pages.check_manuals(self.root), "mainstay-x.7:", "only sources in Markdown")
 
-    def test_a_line_of_code_that_roff_would_take_for_a_request(self):
+    def test_a_line_of_code_that_roff_would_read_as_a_request_is_reported(self):
         self.expect(self.put_page("    code\n    .B code\n"), "mainstay-x.7.md:10:", "starts with .")
 
-    def test_a_link_that_leads_nowhere(self):
+    def test_a_broken_link_is_reported(self):
         self.put("a/b.md", "see [this](c.md) and `[that](d.md)`\n")
         self.expect(pages.check_links(self.root), "a/b.md:1:", "there is no c.md")
         self.put("a/c.md", "[up](../a/b.md), [web](https://example.com/)\n")
@@ -378,18 +378,18 @@ class Pages(Lint):
         self.put("agent/README.md", "\n`make_c()`\n")
         self.expect(pages.check_names_in_readmes(self.root), "agent/README.md:2:", "make_c()")
 
-    def test_a_readme_that_is_too_long_or_too_wide(self):
+    def test_a_readme_that_is_too_long_or_too_wide_is_reported(self):
         self.put("README.md", "x\n" * 131)
         self.expect(pages.check_readme(self.root), "131 lines")
         self.put("README.md", "é" * 101 + "\n")
         self.expect(pages.check_readme(self.root), "101 columns")
 
-    def test_a_picture_that_is_older_than_its_source(self):
+    def test_a_picture_that_is_older_than_its_source_is_reported(self):
         self.put("a.dot", 'digraph a { b [label="one & two\\nthree"] }\n')
         self.put("a.svg", "<svg><text>one &amp; two</text><text>3</text></svg>\n")
         self.expect(pages.check_pictures(self.root), "a.dot", "'three'")
 
-    def test_a_route_that_is_not_described(self):
+    def test_a_route_that_is_not_documented_is_reported(self):
         self.put("packaging/man/mainstayd.8.md", "`/a`\n: A.\n\n`POST /b`, `/c/`*NAME*\n: B.\n")
         self.put("agent/http/routes.c", '{ "GET",    "/a", x },\n{ "POST", "/b", x },\n{ "GET", "/c/", x },\n{ "POST", "/a", x },\n')
         self.expect(list(pages.check_routes(self.root)), "POST /a is not described")
@@ -431,14 +431,14 @@ class Pages(Lint):
             self.put("SECURITY.md", page.replace(old, new))
             self.expect(list(pages.check_security(self.root)), f"SECURITY.md: T: {problem}")
 
-    def test_a_reason_that_is_not_explained(self):
+    def test_a_reason_that_is_not_documented_is_reported(self):
         self.put("packaging/man/mainstay-troubleshooting.7.md", "`Known`\n: It is.\n")
         self.put("agent/pods/probe/a.c", '/* "Comment" */\nf("Known", "Pod",\n  "mainstay.io/NewReason");\n')
         self.expect(pages.check_reasons(self.root), "agent/pods/probe/a.c:3:", "mainstay.io/NewReason is not explained")
 
 
 class Tools(Lint):
-    def test_names_that_two_objects_define(self):
+    def test_a_name_that_two_objects_define_is_reported(self):
         for name, function in (("a", "f"), ("b", "g"), ("c", "f")):
             self.put(f"build/x/{name}.c", f"int {function}(void);\nint {function}(void) {{\n        return 0;\n}}\n")
         build = os.path.join(self.root, "build")
@@ -448,7 +448,7 @@ class Tools(Lint):
         subprocess.run(["ar", "rc", "libx.a", "c.o"], cwd=f"{build}/x", check=True)
         self.expect(tools.check_names(self.root, build), "f is defined in a.o and c.o")
 
-    def test_fuzz_targets_without_coverage(self):
+    def test_a_fuzz_target_without_coverage_is_reported(self):
         project = "cmake_minimum_required(VERSION 3.25)\nproject(x C)\nadd_library(common STATIC common/utf8.c)\n"
         self.put("common/utf8.c", "int f(void);\nint f(void) {\n        return 0;\n}\n")
         self.put("CMakeLists.txt", project + "if(MAINSTAY_FUZZER)\n"
@@ -459,20 +459,20 @@ class Tools(Lint):
         self.assertEqual(problems[0], "common/utf8.c: is not instrumented with MAINSTAY_FUZZER=ON")
         self.assertIn("lacks the symbols of coverage", problems[1])
 
-    def test_the_format(self):
+    def test_unformatted_code_is_reported(self):
         shutil.copy(os.path.join(TOP, ".clang-format"), self.root)
         self.put("common/a.c", "int a;\n")
         self.assertEqual(tools.check_format(self.root), [])
         self.put("common/a.c", "int  a ;\n")
         self.assertIn("common/a.c:1", "\n".join(tools.check_format(self.root)))
 
-    def test_the_shell(self):
+    def test_shellcheck_warnings_are_reported(self):
         self.put("tests/x", "#!/usr/bin/env bash\necho \"$1\"\n")
         self.assertEqual(tools.check_shell(self.root), [])
         self.put("tests/x", "#!/usr/bin/env bash\nrm -rf $1/*\n")
         self.assertIn("SC2086", "\n".join(tools.check_shell(self.root)))
 
-    def test_the_spelling(self):
+    def test_spelling_errors_are_reported(self):
         self.put("README.md", "received\n")
         self.assertEqual(tools.check_spelling(self.root), [])
         self.put("README.md", "rec" + "ieved\n")
@@ -487,28 +487,28 @@ class Tools(Lint):
         with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": f"{self.root}/build"}):
             return "\n".join(tools.check_tidy(self.root, os.path.join(self.root, "build"), **options))
 
-    def test_clang_tidy(self):
+    def test_clang_tidy_warnings_are_reported(self):
         self.assertEqual(self.tidy("int f(int a);\nint f(int a) {\n        return a + 1;\n}\n"), "")
         self.assertIn("readability-identifier-naming",
                       self.tidy("int Bad_Name(int a);\nint Bad_Name(int a) {\n        return a;\n}\n"))
 
-    def test_warnings_of_clang_are_found(self):
+    def test_clang_warnings_are_reported(self):
         self.assertIn("clang-diagnostic-unused-variable",
                       self.tidy("int f(void);\nint f(void) {\n        int a;\n        return 1;\n}\n"))
 
-    def test_a_change_of_a_header_is_looked_at_again(self):
+    def test_sources_are_checked_again_after_a_change_of_a_header(self):
         text = '#include "common/a.h"\nint f(void);\nint f(void) {\n        return 1;\n}\n'
         self.put("common/a.h", "#pragma once\n")
         self.assertEqual(self.tidy(text), "")
         self.put("common/a.h", "#pragma once\nint g(int Bad);\n")
         self.assertIn("readability-identifier-naming", self.tidy(text))
 
-    def test_what_the_analyzer_finds_is_found_where_it_is_asked_for(self):
+    def test_clang_analyzer_warnings_are_reported_only_on_request(self):
         text = "int f(int *a);\nint f(int *a) {\n        if (!a)\n                return *a;\n        return 0;\n}\n"
         self.assertEqual(self.tidy(text, with_analyzer=False), "")
         self.assertIn("clang-analyzer-core.NullDereference", self.tidy(text))
 
-    def test_what_cppcheck_finds(self):
+    def test_cppcheck_errors_are_reported(self):
         text = "int f(int i);\nint f(int i) {\n        int a[2] = { 1, 2 };\n        return a[i > 3 ? i : 2];\n}\n"
         for wanted, source in (("arrayIndexOutOfBounds", text), ("", text.replace("a[i > 3 ? i : 2]", "a[i > 3 ? 0 : 1]"))):
             self.tidy(source)
@@ -520,7 +520,7 @@ class Tools(Lint):
         self.tidy(text)
         return gcc_analyzer.check(self.root, os.path.join(self.root, "build"), self.put("build/suppressions.txt", suppressions))
 
-    def test_what_gcc_finds(self):
+    def test_gcc_analyzer_warnings_are_reported(self):
         text = "#include <stdlib.h>\nint f(int i);\nint f(int i) {\n        char *a = malloc(10);\n" \
                "        if (i)\n                return 1;\n        free(a);\n        return 0;\n}\n"
         row = "malloc-leak common/a.c:f\n"
@@ -532,7 +532,7 @@ class Tools(Lint):
         self.expect(self.analyze(text.replace("return 1", "i = 0"), "// A reason.\n" + row), "gcc does not find", "common/a.c:f")
         self.assertTrue(self.analyze('#include "missing.h"\n'))
 
-    def test_what_gcc_finds_in_a_header_belongs_to_the_source(self):
+    def test_gcc_analyzer_warnings_in_a_header_belong_to_the_source(self):
         self.put("common/a.h", "#include <stdlib.h>\nstatic inline void g(char **p) {\n        free(*p);\n}\n")
         text = '#include "common/a.h"\nint f(void);\nint f(void) {\n        char *a = malloc(10);\n        g(&a);\n        g(&a);\n' \
                "        return 0;\n}\n"

@@ -148,7 +148,7 @@ def test_it(node):
         self.assertEqual(lines[-1], "flaky: component-a (first failure: test-a.c:7: FAILED a == b: 1, 2)")
         self.assertEqual(change, [1, 1])
 
-    def test_a_test_of_another_root_is_repeated_in_that_root(self):
+    def test_a_test_that_failed_in_another_root_directory_is_repeated_there(self):
         with unittest.mock.patch.dict(os.environ, {"MAINSTAY_FAILURES_OF": "trixie", "MAINSTAY_BUILD": "/build"}):
             failures.record("test", ["/build/tests/component", "file"], 0, 1, "no")
         with open(self.recorded, encoding="utf-8") as file:

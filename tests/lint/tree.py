@@ -38,7 +38,7 @@ def _blank(match):
 
 @functools.lru_cache(maxsize=None)
 def without_comments(text):
-    """C with comments blanked; line numbers and columns stay."""
+    """C with comments blanked; line numbers and columns do not change."""
     pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
     return pattern.sub(lambda m: m.group(0) if m.group(0)[0] in "\"'" else _blank(m), text)
 

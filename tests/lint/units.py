@@ -29,10 +29,10 @@ def rate(path):
 
 
 def check(root):
-    """Yields units that are less confined than they were."""
+    """Yields units that are less confined than before."""
     for name, most in EXPOSURE_MAX.items():
         exposure, said = rate(os.path.join(root, "systemd", name))
         if exposure is None:
-            yield f"systemd/{name}: systemd-analyze says nothing of it: {said.strip()}"
+            yield f"systemd/{name}: systemd-analyze prints no rating: {said.strip()}"
         elif exposure > most:
             yield f"systemd/{name}: its exposure is {exposure}, more than {most}"
