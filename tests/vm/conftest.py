@@ -156,7 +156,7 @@ def _machine(disk, installed):
 
 @pytest.fixture(scope="module", name="enforcing")
 def _enforcing(disk):
-    """Such a machine with SELinux in enforcing mode."""
+    """A machine with the package just installed, and with SELinux in enforcing mode."""
     with machine_of(disk, "security=selinux selinux=1") as machine:
         install(machine)
         assert machine.run("getenforce").strip() == "Enforcing"

@@ -52,7 +52,7 @@ class Machine:
                 # A power cut kills the machine only: the host keeps all that the machine has written.
                 "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=unsafe",
                 "-serial", f"file:{self.console}", "-monitor", f"unix:{self.path('monitor')},server=on,wait=off",
-                # The machine waits until the test is connected: after a resume the channel is as it was.
+                # The machine waits until the test is connected: a resume does not change the channel.
                 "-device", "virtio-serial-pci", "-chardev", f"socket,id=channel,path={self.path('channel')},server=on,wait=on",
                 "-device", "virtserialport,chardev=channel,name=channel", "-device", "virtio-rng-pci"]
 

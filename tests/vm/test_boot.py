@@ -5,7 +5,7 @@ from pods import MANIFESTS, wait_running, write
 import pytest
 import specs
 
-# Writes the time of its start, in seconds since the boot.
+# A container that writes the time of its start, in seconds since the boot.
 SCRIPT = "cut -d ' ' -f 1 /proc/uptime >/notes/started; exec sleep 100000"
 NOTES = "/var/tmp/notes"
 
@@ -68,7 +68,7 @@ def test_pods_run_after_boot_without_network_and_without_name_lookups(machine, f
 
 
 @pytest.mark.long
-def test_a_drained_service_starts_its_pod_again_and_again(machine, figures):
+def test_a_drained_service_starts_its_pod_after_each_start(machine, figures):
     alone = bare(machine)
     times = []
     for _ in range(3):

@@ -115,7 +115,7 @@ def test_pods_run_and_the_source_reports_that_the_clock_is_not_set(old):
                      r"it is tried again when the clock is set", message), message
 
 
-def test_the_clock_is_set_and_what_waited_for_it_continues(old):
+def test_waiting_operations_continue_when_the_clock_is_set(old):
     for name in PODS:
         wait_running(old, name)
     before, waits, attempts = identities(old, PODS), back_off(old), container(old, "crash")["restartCount"]
@@ -128,7 +128,7 @@ def test_the_clock_is_set_and_what_waited_for_it_continues(old):
     assert "SourceFailed" not in old.run("mainstay get nodes")
 
 
-def test_the_clock_is_set_back_and_forward_without_a_restart(old):
+def test_no_container_restarts_when_the_clock_is_set_back_and_forward(old):
     names = [*PODS, "fleet"]
     before, waits = identities(old, names), back_off(old)
     for seconds in (100000, time.time(), 100000):
@@ -148,7 +148,7 @@ def test_the_clock_is_set_back_and_forward_without_a_restart(old):
         set_clock(old, time.time())
 
 
-def test_a_clock_that_is_set_every_second_disturbs_nothing(old):
+def test_pods_are_unaffected_by_a_clock_that_is_set_every_second(old):
     names = [*PODS, "fleet"]
     before, waits = identities(old, names), back_off(old)
     old.run("for i in 1 2 3 4 5 6 7 8 9 10; do date -s '+1 day'; sleep 0.5; date -s '-1 day'; sleep 0.5; done")

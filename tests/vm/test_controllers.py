@@ -40,7 +40,7 @@ def test_a_pod_with_a_memory_limit_does_not_start_and_reports_the_reason(poor):
     pod["spec"]["containers"].append(specs.container("side", script=pods.SCRIPT))
     pods.write(poor, pod)
     poor.wait(f"mainstay describe pod limited-machine | grep -F \"cannot limit the memory of container 'main': {MISSING.format('memory')}\"",
-              "the pod says why")
+              "the pod reports the reason")
     assert "Running" in poor.run("mainstay get pods | grep ^neighbour")
     pods.write(poor, limited("limited"))
     pods.wait_running(poor, "limited")

@@ -63,7 +63,7 @@ def get_pods(path):
 
 
 @pytest.mark.parametrize("start", ["first", "second"])
-def test_pod_of_the_demo_machine_is_seen_from_outside(demo, directory, start):
+def test_pod_of_the_demo_machine_is_reachable_from_the_host(demo, directory, start):
     assert demo.poll() is None
     path = f"{directory}/demo.kubeconfig"
     assert os.stat(path).st_mode & 0o077 == 0

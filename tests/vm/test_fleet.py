@@ -34,7 +34,7 @@ def read_blocks():
             if paragraph.startswith("## "):
                 section, role = sections.setdefault(paragraph[3:].strip(), []), None
             elif paragraph.startswith("    "):
-                assert role, f"the page does not say where this is run:\n{paragraph}"
+                assert role, f"the page does not state where this is run:\n{paragraph}"
                 section.append((role, "".join(line[4:] + "\n" for line in paragraph.splitlines())))
             else:
                 role = next((role for words, role in ROLES.items() if paragraph.startswith(words)), None)
@@ -91,7 +91,7 @@ def empty_store(machine):
     machine.run("systemctl stop mainstay; rm -rf /var/lib/mainstay/preload/* /var/lib/mainstay/images; systemctl start mainstay")
 
 
-def test_the_page_from_an_empty_web_server_to_an_updated_fleet(fleet):
+def test_commands_of_the_page_lead_from_an_empty_web_server_to_an_updated_fleet(fleet):
     serve_as_registry(fleet.server)
     for _ in range(4):
         fleet.next("THE WEB SERVER")
@@ -124,7 +124,7 @@ def test_the_page_from_an_empty_web_server_to_an_updated_fleet(fleet):
     assert identity(fleet.till, "till") == till
 
 
-def test_a_secret_and_a_lost_node(fleet):
+def test_commands_of_the_page_encrypt_a_secret_and_exclude_a_lost_node(fleet):
     recipients = fleet.next("A SECRET")
     found = [re.search(r"^age1\w+$", printed, re.M).group() for printed in recipients]
     assert len(set(found)) == 2, recipients
@@ -163,7 +163,7 @@ class Stick:
         machine.pull("stick")
 
 
-def test_a_stick_for_a_machine_without_a_network_card(fleet, tmp_path):
+def test_commands_of_the_page_update_an_offline_machine_from_a_stick(fleet, tmp_path):
     stick, alone = Stick(str(tmp_path / "stick")), fleet.alone
     install(alone, *SLOTS)
     alone.run("test \"$(ls /sys/class/net)\" = lo")

@@ -40,7 +40,7 @@ def swap_share(node, request):
 
 
 @pytest.mark.parametrize("runtime", ["runc", "crun"])
-def test_resources_of_a_pod_are_in_its_control_groups(node, runtime):
+def test_pod_resources_are_set_in_its_cgroups(node, runtime):
     write(node, everything(runtime, **({"runtimeClassName": "crun"} if runtime == "crun" else {})))
     wait_running(node, runtime)
     pod = values(node, group(node, runtime), *FILES)

@@ -25,7 +25,7 @@ def configure(machine, more=""):
     machine.run("systemctl restart mainstay && systemctl stop mainstay-api.service")
 
 
-def test_the_first_connection_starts_it_as_its_own_user(machine):
+def test_the_first_connection_starts_the_node_api_as_its_own_user(machine):
     configure(machine)
     machine.run("systemctl enable --now mainstay-api.socket")
     machine.run("mainstay kubeconfig > /run/kubeconfig")  # with a separate key each time
@@ -43,7 +43,7 @@ def test_the_first_connection_starts_it_as_its_own_user(machine):
     assert '"kind":"PodList"' in ask(machine, "/pods")
 
 
-def test_the_log_of_a_service_is_that_of_the_journal(machine):
+def test_the_log_of_a_service_is_read_from_the_journal(machine):
     reply = ask(machine, "/logs/?query=mainstay&pattern=watching&tailLines=1")
     assert reply.startswith("HTTP/1.1 200") and "mainstayd[" in reply and "watching manifests in /etc/kubernetes/manifests" in reply
     assert "log not found for absent" in ask(machine, "/logs/?query=absent")
@@ -67,7 +67,7 @@ def test_ports_and_interfaces_of_a_pod_are_reached_by_an_agent_that_enters_no_na
     end(machine, "apart")
 
 
-def test_the_unit_is_exposed_to_little(machine):
+def test_the_unit_has_a_low_exposure_level(machine):
     overall = machine.run("systemd-analyze security --no-pager mainstay-api.service | grep 'Overall exposure'")
     assert float(re.search(r": ([0-9.]+) ", overall)[1]) <= 1.5, overall
 

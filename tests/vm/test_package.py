@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the Debian package by lintian, and the rpm of the same files."""
+"""Checks of the Debian package by lintian, and the rpm with the same files."""
 
 import subprocess
 

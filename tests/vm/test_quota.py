@@ -94,7 +94,7 @@ def live_through(machine, before, number, **left):
     for pod in LASTING:  # the next agent knows the running pods
         wait_running(machine, pod)
     # The last state of the container is not compared, because it has one since its first restart.
-    wait_restart(machine, restarts, "its end is known", '/"state": *\\{\\s*"(waiting|terminated)"/')
+    wait_restart(machine, restarts, "its exit is known", '/"state": *\\{\\s*"(waiting|terminated)"/')
     assert identities(machine) == before
     was_full = "Disk quota exceeded" in said(machine)[logged:]
     limit(machine)
@@ -118,7 +118,7 @@ def assert_whole(machine, before):
     assert lines == [str(i) for i in range(len(lines))], "lines are missing"
 
 
-def test_the_quota_is_the_kernel_s(limited):
+def test_the_kernel_enforces_the_quota(limited):
     limit(limited, blocks=0)
     status, output = limited.ask(f"setpriv --bounding-set -sys_resource --inh-caps -sys_resource dd if=/dev/zero of={STATE}/try bs=64k count=1")
     limited.run(f"rm -f {STATE}/try")
@@ -127,7 +127,7 @@ def test_the_quota_is_the_kernel_s(limited):
 
 
 @pytest.mark.parametrize("kind, counts", [("blocks", (0, 4, 16, 64)), ("inodes", (0, 1, 3, 8, 16))])
-def test_operations_are_repeated_after_the_quota_was_used_up(limited, before, kind, counts):
+def test_failed_operations_are_repeated_once_the_quota_has_space(limited, before, kind, counts):
     were_full = [live_through(limited, before, f"{kind}{count}", **{kind: count}) for count in counts]
     assert were_full[0], "no write found the quota used up"
     assert_whole(limited, before)

@@ -80,7 +80,7 @@ def is_of_this_machine():
     return platform.freedesktop_os_release().get("VERSION_CODENAME") == RELEASE
 
 
-def test_another_user_place_and_day_make_the_same_bits(release, tmp_path, figures):
+def test_packages_are_identical_if_built_by_another_user_in_another_place_and_time(release, tmp_path, figures):
     """The suite's own package was built by root in another directory, and that of 'release' in a root directory."""
     ours = digests(release)
     (source,) = [name for name in ours if name.endswith(".tar.xz")]
@@ -164,7 +164,7 @@ def list_files(machine):
                        "| LC_ALL=C sort").splitlines()
 
 
-def test_repository_installs_from_files_and_from_a_web_server_and_nothing_is_left(release):
+def test_repository_installs_from_files_and_a_web_server_and_leaves_nothing_behind(release):
     with image.locked_root() as root:
         disk = make_disk(root, release, "apt")
     with machine_of(disk) as machine:

@@ -133,7 +133,7 @@ def test_value_that_is_bound_to_a_pcr_opens_until_the_pcr_changes(guarded):
     (container,) = json.loads(state)["status"]["containerStatuses"]
     message = container["state"]["waiting"]["message"]
     assert "bound" in message and "word" in message and word not in message, message
-    assert pods.identities(guarded, ["early"]) == before, "pods that run are not concerned"
+    assert pods.identities(guarded, ["early"]) == before, "running pods are not affected"
 
     guarded.run("tpm2_pcrreset 16")
     guarded.wait(f"mainstay logs late-machine | grep 'it has {len(word)} characters'", "the pod starts once it opens again", DEADLINE)
@@ -307,6 +307,6 @@ def test_a_thousand_values_are_neither_on_the_disk_nor_in_swap_space_after_a_pow
     raw = str(tmp_path / "raw")
     subprocess.run(["qemu-img", "convert", "-O", "raw", guarded.disk, raw], check=True)
     words = encodings(COMMON)
-    assert found_in(guarded.path("swap"), {SWAPPED.encode(), *words}) == {SWAPPED.encode()}, "only what may be swapped is"
+    assert found_in(guarded.path("swap"), {SWAPPED.encode(), *words}) == {SWAPPED.encode()}, "only permitted pods use swap"
     age_file = b"-----BEGIN AGE ENCRYPTED FILE-----"  # the index is on the disk, encrypted
     assert found_in(raw, {age_file, *words}) == {age_file}

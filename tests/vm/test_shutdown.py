@@ -160,7 +160,7 @@ def test_service_restart_does_not_stop_pods(machine):
 
 
 @pytest.mark.long
-def test_poweroff_stops_pods_before_those_that_they_are_after(machine):
+def test_poweroff_stops_pods_before_their_dependencies(machine):
     machine.run(f"rm -f {MANIFESTS}/*.yaml")
     machine.ask("mainstay delete pod slow-machine --now")  # the pod would use its 600 seconds
     machine.wait("! mainstay get pods | grep machine", "all pods are removed")

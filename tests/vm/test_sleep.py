@@ -55,7 +55,7 @@ def documents():
 
 
 def wait_line(machine, name, line, count=1):
-    machine.wait(f"[ $(grep -cx {line} {NOTES}/{name}) -ge {count} ]", f"{name} says '{line}'")
+    machine.wait(f"[ $(grep -cx {line} {NOTES}/{name}) -ge {count} ]", f"{name} has written '{line}'")
 
 
 @pytest.fixture(scope="module", name="clock")
@@ -110,7 +110,7 @@ def _before(machine, clock):
     return found
 
 
-def test_the_machine_has_slept_for_hours(machine, before):
+def test_uptime_shows_that_the_machine_slept_for_hours(machine, before):
     assert float(machine.run("cat /proc/uptime").split()[0]) - before["uptime"] > 6 * HOURS
 
 
@@ -144,8 +144,8 @@ def test_probes_continue_and_failing_ones_fail(machine, before):
     machine.wait("mainstay get events --no-headers | grep Unhealthy | grep -q fails", "a probe that fails is known")
 
 
-def test_times_have_passed(machine, before):
+def test_deadlines_and_back_offs_have_passed_after_the_sleep(machine, before):
     """The deadlines of pods and the back-offs have passed."""
     machine.wait("mainstay get pod expires-machine -o json | grep -q DeadlineExceeded", "activeDeadlineSeconds have passed")
     assert get(machine, "limited")["status"]["phase"] == "Running"
-    assert container(machine, "crash")["restartCount"] > before["restarts"], "what crashed is started again"
+    assert container(machine, "crash")["restartCount"] > before["restarts"], "the crashed container is started again"

@@ -17,7 +17,7 @@ def take_space(machine):
     machine.run("surplus=$(($(df -k --output=avail /run | tail -n 1) - 12288)); [ $surplus -le 0 ] || fallocate -l ${surplus}K /run/taken")
 
 
-def test_package_is_installed_although_systemd_refuses_to_reload(board):
+def test_package_installation_succeeds_although_systemd_refuses_to_reload(board):
     take_space(board)
     status, said = board.ask("systemctl daemon-reload")
     assert status != 0 and "space" in said, said

@@ -44,7 +44,7 @@ def test_killed_shim_is_restarted_by_systemd(machine):
     old = machine.run("pgrep -x sleep").strip()
     unit = f"mainstay-pod-{uid(machine, 'shot')}.service"
     machine.run(f"kill -KILL $(systemctl show -P MainPID {unit})")
-    machine.wait(f'pid=$(pgrep -x sleep) && [ "$pid" != {old} ] && [ ! -e /proc/{old} ]', "another container runs, alone")
+    machine.wait(f'pid=$(pgrep -x sleep) && [ "$pid" != {old} ] && [ ! -e /proc/{old} ]', "only another container runs")
     wait_running(machine, "shot")
     assert show(machine, unit, "ActiveState")["ActiveState"] == "active"
     end(machine, "shot")
@@ -274,7 +274,7 @@ def test_pods_and_limits_are_restored_when_slices_are_stopped(machine):
     end(machine, "modest")
 
 
-def test_isolate_of_a_target_does_not_stop_pods(machine):
+def test_isolating_a_target_does_not_stop_pods(machine):
     launch(machine, "kept")
     before = machine.run("pgrep -x sleep").strip()
     machine.run("systemctl isolate multi-user.target && systemctl is-active mainstay")

@@ -318,7 +318,7 @@ def agent(machine):
 
 
 def exchange(machine, package, version):
-    """Installs another version over the installed one; all pods must be as before."""
+    """Installs another version over the installed one; all pods must be unchanged."""
     before, old, crashes = snapshot(machine), agent(machine), count_crashes(machine)
     hooks = machine.run(f"cat {NOTES}/hooks")
     start_watch(machine)
@@ -404,7 +404,7 @@ def test_twenty_pods_of_every_kind_run(machine):
     assert [cause for _, cause in history(machine)] == ["revision 1", "revision 2"]
 
 
-def test_upgrade_leaves_all_pods_as_they_are(machine):
+def test_upgrade_restarts_no_pod(machine):
     revisions = history(machine)
     exchange(machine, NEW, machine.run(f"dpkg-deb -f {NEW} Version").strip())
     assert history(machine) == revisions
@@ -421,7 +421,7 @@ def test_removed_file_after_upgrade_stops_only_its_pod(machine):
         machine.run("journalctl --sync; journalctl -u mainstay --no-pager -o cat | grep 'Stopping pod'")
 
 
-def test_downgrade_leaves_all_pods_as_they_are(machine):
+def test_downgrade_restarts_no_pod(machine):
     revisions = history(machine)
     exchange(machine, OLD, machine.run(f"dpkg-deb -f {OLD} Version").strip())
     assert history(machine) == revisions
@@ -445,7 +445,7 @@ def test_second_upgrade_rolls_the_daemonset_with_its_history(machine):
 
 
 @pytest.mark.parametrize("number", range(3, UPGRADES + (UPGRADES + 1) % 2))
-def test_more_downgrades_and_upgrades_leave_all_pods_as_they_are(machine, number):
+def test_further_downgrades_and_upgrades_restart_no_pod(machine, number):
     package = OLD if number % 2 else NEW
     revisions = history(machine)
     exchange(machine, package, machine.run(f"dpkg-deb -f {package} Version").strip())
