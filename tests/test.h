@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Tests in C: TEST(name_that_states_the_behaviour) { … } registers itself. The program of a module
- * runs the tests of all its files, or of the named ones: 'unit-common file hash' runs test-file.c
- * and test-hash.c. Each file has its own process. The program prints one line for each test and
- * fails if one fails. A failed expectation prints its source and both values. */
+/* Tests in C: TEST(unit_does_what_under_which_condition) { … } registers itself. The program of a
+ * module runs the tests of all its files, or of the named ones: 'unit-common file hash' runs
+ * test-file.c and test-hash.c. Each file has its own process. The program prints one line for each
+ * test and fails if one fails. A failed expectation prints its source and both values. */
 
 #undef NDEBUG
 #include "common/macros.h"

@@ -91,7 +91,7 @@ class Authority:
                 *(more or ("-cert", self.cert)))
 
     def issue(self, name, subject, kind="client", start=-3600, end=LIFETIME):
-        """A key and a certificate, valid from 'start' to 'end' (seconds from now); gives the paths of both."""
+        """A key and a certificate, valid from 'start' to 'end' (seconds from now); returns the paths of both."""
         cert, key = (os.path.join(self.directory, name + suffix) for suffix in (".crt", ".key"))
         if name in self.issued and (start, end) == (-3600, LIFETIME):
             self.issued.remove(name)

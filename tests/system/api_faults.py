@@ -149,7 +149,7 @@ class Relay:
                 (server if source is client else client).sendall(data)
 
     def freeze(self):
-        """From now on nothing arrives on either side."""
+        """Freezes the relay: from now on nothing arrives on either side."""
         self.frozen.set()
 
     def thaw(self):

@@ -74,7 +74,7 @@ class Front:
 
     def replace(self):
         """A new worker starts and the old one sends GOAWAY, finishes its streams and accepts no new ones. Both share a
-        socket, so that no connection is refused in between. Gives the old one."""
+        socket, so that no connection is refused in between. Returns the old worker."""
         master = self.own[-1].pid
         old = self.all_pids() - {master}
         os.kill(master, signal.SIGHUP)

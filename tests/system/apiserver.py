@@ -110,7 +110,7 @@ class Listener(http.server.ThreadingHTTPServer):
         pass
 
     def finish_request(self, request, client_address):
-        """Does the handshake in the thread of the connection, so that a slow one delays no other connection."""
+        """Performs the handshake in the thread of the connection, so that a slow one delays no other connection."""
         with self.lock:
             self.connections.add(request)
         try:
@@ -164,7 +164,7 @@ class ApiServer:
         self.listener, self.port = None, world.free_port()
         self.start()
 
-    # Being there
+    # Start and stop
 
     def start(self):
         self.halt = threading.Event()

@@ -246,7 +246,7 @@ def note_durations(reports):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The line that tests/run adds up. A test whose teardown fails has failed too."""
+    """Prints the line whose counts tests/run adds up. A test whose teardown fails counts as failed."""
     note_durations(report for reports in terminalreporter.stats.values() for report in reports)
     failures.record_reports(terminalreporter)
     count = {what: len(terminalreporter.stats.get(what, [])) for what in ("passed", "failed", "error", "skipped")}

@@ -40,7 +40,7 @@ def capability_of(data):
 
 
 class CsiDriver:
-    """Serves csi.v1.Node. The test chooses its answers."""
+    """Serves csi.v1.Node. The test chooses its responses."""
 
     def __init__(self, node, name=DRIVER, capabilities=(STAGE,), node_id="n1", limit=0, topology=None, versions=("1.0.0",),
                  namespace="self"):

@@ -113,7 +113,7 @@ class Registrant:
 
 
 class DevicePlugin:
-    """Serves DevicePlugin v1beta1 at a socket of device-plugins, and registers. The test chooses its answers."""
+    """Serves DevicePlugin v1beta1 at a socket of device-plugins, and registers. The test chooses its responses."""
 
     def __init__(self, node, resource, devices, endpoint=None, preferred=None, pre_start=False, directory=None):
         self.directory = directory or os.path.join(node.directory, "kubelet", "device-plugins")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of systemd and logind of a machine that shuts down. As a program: one socket that is
+/* Replaces systemd and logind on a machine that shuts down. As a program: one socket that is
  * both PID 1's and the system bus; it starts shims. A letter on its standard input is an event: 'p'
  * a shutdown is being prepared, 'c' it was cancelled, 's' systemd stops all units, 'b' the machine
  * has booted again. As a library that is preloaded into the agent: the machine has systemd, at that

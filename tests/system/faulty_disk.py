@@ -160,7 +160,7 @@ class FaultyDisk:
             self.answer(fd, call, 0)
 
     def mend(self):
-        """From now on every call succeeds, also those that wait already."""
+        """From now on every call succeeds, including those that already wait."""
         self.rule = lambda call, path: None
         for call in list(self.waiting):
             self.answer_late(call)

@@ -119,7 +119,7 @@ class Node:
     def start(self, ready=True):
         self.agent = self.spawn()
         if ready:
-            wait(self.is_ready, lambda: f"the agent is ready; it said:\n{self.said()}")
+            wait(self.is_ready, lambda: f"the agent is ready; its log:\n{self.said()}")
 
     def is_ready(self):
         assert self.agent.poll() is None, self.describe_agent_exit()
@@ -259,7 +259,7 @@ class Node:
         """The status first: a long text may be cut when it is shown."""
         pod = self.pod(name) or {}
         dump = self.get("/debug/dump")[1]
-        return (f"{name}: {what}; its status is:\n{json.dumps(pod.get('status'))}\nthe agent said:\n{self.said()[-4000:]}\n"
+        return (f"{name}: {what}; its status is:\n{json.dumps(pod.get('status'))}\nthe log of the agent:\n{self.said()[-4000:]}\n"
                 f"the agent's state is:\n{dump[-8000:]}\nthe pod is:\n{json.dumps(pod)}")
 
     def wait_running(self, name, deadline=world.DEADLINE):
@@ -308,7 +308,7 @@ class Node:
 
     def wait_trap(self, name, container="main"):
         wait(lambda: self.has_trap(name, container),
-             lambda: f"{name}/{container} has set its trap; the agent said:\n{self.said()[-4000:]}")
+             lambda: f"{name}/{container} has set its trap; the log of the agent:\n{self.said()[-4000:]}")
 
     def has_trap(self, name, container="main"):
         """Whether the container's script handles SIGTERM; a container that does not run has no trap to set."""
@@ -403,7 +403,7 @@ class Node:
         problems += self.sanitizer_reports()
         said = self.said()
         self.clean_up()
-        assert not problems, "\n".join(problems) + f"\nthe agent said:\n{said[-6000:]}"
+        assert not problems, "\n".join(problems) + f"\nthe log of the agent:\n{said[-6000:]}"
 
     def remove_all(self):
         if self.agent is None or self.agent.poll() is not None:

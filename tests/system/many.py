@@ -27,8 +27,7 @@ def descriptors(pid):
 
 
 def start_without_quarantine(node):
-    """The address sanitizer returns freed memory, so that memory of the programs can be compared. For a node that has
-    not been started."""
+    """Starts a node whose address sanitizer returns freed memory, so that the memory of the programs can be compared."""
     environment = node.environment
 
     def without_quarantine():
@@ -40,7 +39,7 @@ def start_without_quarantine(node):
 
 
 def own_kib(pid):
-    """Memory that the process has for itself, also while a fork shares it."""
+    """The private memory of the process, including pages that a fork shares."""
     return world.memory_kib(pid, "RssAnon")
 
 

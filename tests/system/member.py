@@ -51,7 +51,7 @@ class Member(harness.Node):
         def find_reported_pod():
             pod = self.reported(name, namespace)
             return pod if pod and predicate(pod) else None
-        return wait(find_reported_pod, lambda: f"the server knows of {name}: {what}; it knows:\n{self.reported(name, namespace)}\n"
+        return wait(find_reported_pod, lambda: f"the server has {name}: {what}; it has:\n{self.reported(name, namespace)}\n"
                                   f"the agent said:\n{self.said()[-4000:]}", deadline)
 
     def wait_reported_phase(self, name, phase, deadline=world.DEADLINE):

@@ -50,7 +50,7 @@ class NodeApi:
     def stop(self):
         self.process.terminate()
         status = self.process.wait(world.DEADLINE)
-        assert status == 0, f"mainstay-api ended with {status}; it said:\n{self.said()}{self.node.sanitizer_reports()}"
+        assert status == 0, f"mainstay-api ended with {status}; its log:\n{self.said()}{self.node.sanitizer_reports()}"
 
     def connect(self, certificate=None):
         """A connection after its handshake; 'certificate' is a path, with the key next to it."""
@@ -66,7 +66,7 @@ class NodeApi:
 
     def dial(self):
         """A connection before its handshake."""
-        plain = wait(self._dial, lambda: f"mainstay-api listens; it said:\n{self.said()}")
+        plain = wait(self._dial, lambda: f"mainstay-api listens; its log:\n{self.said()}")
         plain.settimeout(world.DEADLINE)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as Go's clients do
         return plain

@@ -157,8 +157,8 @@ class Blobs:
 
 
 class BadRegistry:
-    """Serves Blobs under every name. 'behave' is called first with the handler: it responds itself and returns True, or
-    leaves the response to the registry. Requests are in 'seen': (method, path, headers)."""
+    """Serves Blobs under every name. 'behave' is called first with the handler: it either responds itself and returns
+    True, or leaves the response to the registry. Requests are in 'seen': (method, path, headers)."""
 
     def __init__(self, image, behave=None, tls=None, address="127.0.0.1"):
         outer = self

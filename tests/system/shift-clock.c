@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded into an agent: its clocks are off by the seconds in a file, so that a test can set the
- * clock of an agent without setting that of the machine, and can make hours pass. First
- * stands by how much realtime is off, then by how much all the other clocks are, then for how long
- * the machine has slept: so much more is boottime off, and monotonic time is not. */
+ * clock of an agent without setting that of the machine, and can make hours pass. The
+ * first number is the offset of realtime, the second one that of all other clocks, and the third
+ * one is how long the machine has slept, which is added to boottime and not to monotonic time. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -276,8 +276,8 @@ class SoakChecks:
 
 
 def slopes(measured, calm):
-    """The figures that have grown. Memory is compared by the minimum of the measurements of one agent, which a leak
-    raises."""
+    """The figures that have grown. For memory, the minimum of the measurements of one agent is compared, because
+    a leak raises it."""
     first, last = measured[0], measured[-1]
     found = [f"{name}: {first[name]}, then {last[name]}" for name, slack in SLACK.items() if last[name] > first[name] + slack]
     half = len(calm) // 2

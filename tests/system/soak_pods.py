@@ -126,12 +126,12 @@ class SoakPod:
         return f"{self.name}.yaml"
 
     def excuse(self):
-        """Excuses one more start: the container, or a process that runs it, was killed."""
+        """Permits one more start, because the container or a process that runs it was killed."""
         self.excuses += 1
         self.kills += 1
 
     def excuse_from_start(self):
-        """Excuses a failed start while the disk is full, if the pod does not repeat it."""
+        """Permits a failed start while the disk is full, if the pod does not repeat it."""
         if self.kind == "completes":
             self.excuse()
 
@@ -152,7 +152,7 @@ class SoakPod:
         self.memory = chance.choice(sorted(MEMORY))
 
     def change_feature(self, chance):
-        """The pod is replaced."""
+        """Counts a replacement of the pod."""
         name = chance.choice(["init", "side", "objects", "disk", "network"])
         self.features[name] = not self.features[name]
         self.sandbox += 1

@@ -126,7 +126,7 @@ class Takeover:
                                                      else socket.SOCK_STREAM, 0) for name, family in families.items()}
 
     def try_connection(self, path):
-        """To a local socket."""
+        """Tries to connect to a local socket."""
         fd, _ = self.call("socket", socket.AF_UNIX, socket.SOCK_STREAM, 0)
         address = struct.pack("H", socket.AF_UNIX) + path.encode() + b"\0"
         found = self.outcome("connect", fd, address, len(address))

@@ -76,7 +76,7 @@ def settle(node, name, container="main"):
     pod = node.wait_pod(name, has_settled, "has started or failed")
     state = harness.container_status(pod, container).get("state", {})
     if "running" in state:
-        world.wait(lambda: "ready" in node.logged(name, container), f"{name} has said what it sees")
+        world.wait(lambda: "ready" in node.logged(name, container), f"{name} has printed what it sees")
     return node.logged(name, container), state
 
 
@@ -199,7 +199,7 @@ def test_cve_2024_45310_no_mount_point_is_made_behind_an_exchanged_link(node):
     assert os.listdir(outside) == []
 
 
-def test_cve_2022_29162_what_is_executed_has_no_inheritable_capability(shared_node):
+def test_cve_2022_29162_an_exec_session_has_no_inheritable_capability(shared_node):
     for context in ({}, {"runAsUser": 1000}, {"capabilities": {"add": ["NET_ADMIN"]}}):
         name = f"exec-{len(context)}-{context.get('runAsUser', 0)}"
         shared_node.launch(specs.pod(name, specs.container(script=READY, securityContext=context)))
@@ -395,7 +395,7 @@ def use_racing_runtime(node, directory, hook, place, script):
 
 
 @pytest.mark.parametrize("target", ["/proc/{pid}/root{outside}", "/proc/{pid}/cwd", "/proc/self/fd/6/../../../../../../..{outside}"])
-def test_cve_2024_21626_a_directory_that_is_exchanged_when_it_was_checked_is_no_way_out(archive, tmp_path, target):
+def test_cve_2024_21626_a_directory_exchanged_after_the_check_leads_no_working_directory_out(archive, tmp_path, target):
     """In an attack another container of the pod exchanges the directory; here a hook after the agent's does it, at the
     best moment. No process starts outside; the runtime may only create an empty directory there, if the pod sees the
     node's processes."""
@@ -490,7 +490,7 @@ def test_cve_2021_41103_and_2024_25621_no_user_of_the_node_reaches_root_file_sys
     assert looked and not reached, reached
 
 
-def test_cve_2022_23648_the_volume_of_an_image_has_nothing_of_the_node(node):
+def test_cve_2022_23648_a_declared_volume_contains_no_file_of_the_node(node):
     path = victim(node)
     volumes = [f"/../../../../../../../..{node.data}", f"/x/../../../../../../..{node.data}", f"../../../../../..{node.data}"]
     image = add_image(node, "climber", {**tree(**ORDINARY), "x": Link("/../../../../../.."), "y": Link(node.data)},
@@ -573,7 +573,7 @@ def test_cve_2021_32760_extraction_changes_no_mode_outside(node):
     assert_untouched(path)
 
 
-def test_cve_2021_21334_containers_of_an_image_share_no_variable(shared_node):
+def test_cve_2021_21334_containers_with_one_image_share_no_environment_variable(shared_node):
     for number in range(4):
         shared_node.drop(specs.pod(f"env-{number}", *(specs.container(
             f"c{i}", READY, env=[{"name": f"OWN_{number}_{i}", "value": "x"}]) for i in range(3))))
@@ -600,7 +600,7 @@ def test_cve_2025_47291_a_pod_with_its_own_users_is_limited_like_others(shared_n
     assert shared_node.cgroup_root in limited and uid.replace("-", "_") in limited.replace("-", "_"), groups
 
 
-def test_cve_2020_15157_a_layer_elsewhere_gets_no_credentials(tmp_path, serve):
+def test_cve_2020_15157_a_layer_on_another_host_gets_no_credentials(tmp_path, serve):
     """The manifest of an image names another server for one of its layers."""
     store, other = Store(tmp_path), serve()
     tar = Blobs.tar({"x": b"x"})
@@ -628,7 +628,7 @@ def test_cve_2021_41190_a_document_is_not_both_an_index_and_a_manifest(tmp_path,
 
 @pytest.mark.parametrize("digest", ["sha256:../../../victim", "sha256:" + "/" * 64, "sha256:" + ("../" * 22)[:64], "../../victim", "sha256:", ""])
 @pytest.mark.parametrize("of", ["config", "layer"])
-def test_cve_2024_3727_a_digest_is_no_path(tmp_path, serve, of, digest):
+def test_cve_2024_3727_a_digest_is_not_used_as_a_path(tmp_path, serve, of, digest):
     store, image = Store(tmp_path), Blobs([{"x": b"x"}])
     path = tmp_path / "victim"
     path.write_text(SECRET)
@@ -644,7 +644,7 @@ def test_cve_2024_3727_a_digest_is_no_path(tmp_path, serve, of, digest):
 
 @pytest.mark.parametrize("value", ["1+kernel.core_pattern=|/evil", "1\nkernel.core_pattern=|/evil", "1 kernel.core_pattern=|/evil",
                                    "1+kernel.core_pattern=|/evil #"])
-def test_cve_2022_0811_a_sysctl_sets_no_other_one(node, value):
+def test_cve_2022_0811_the_value_of_a_sysctl_cannot_set_another_sysctl(node, value):
     before = world.read("/proc/sys/kernel/core_pattern")
     node.drop(specs.pod("sysctl", securityContext={"sysctls": [{"name": "kernel.shm_rmid_forced", "value": value}]}))
     world.wait(lambda: "sysctl" in node.complaints(), "there is an error")
@@ -750,7 +750,7 @@ def test_cve_2024_9676_and_2025_4437_the_users_of_an_image_are_not_read_from_the
 
 
 @pytest.mark.parametrize("sub_path", ["link{data}", "up{data}", "link", "{up}{data}"])
-def test_cve_2024_1753_a_link_of_an_image_volume_leads_nowhere(node, sub_path):
+def test_cve_2024_1753_a_link_in_an_image_volume_does_not_lead_to_the_node(node, sub_path):
     path, up = victim(node), "../../../../../../../../.."
     content = add_image(node, "content", {"link": Link("/"), "up": Link(up), "file": b"of the image"})
     sub_path = sub_path.format(data=node.data, up=up)
@@ -781,7 +781,7 @@ def test_cve_2021_25741_a_sub_path_that_is_exchanged_stays_in_its_volume(node, k
     assert not [name for name in os.listdir(directory) if SECRET in world.read(os.path.join(directory, name))]
 
 
-def test_cve_2019_11245_the_user_of_the_image_is_that_of_every_start(node):
+def test_cve_2019_11245_every_start_uses_the_user_of_the_image(node):
     image = add_image(node, "app", tree(**ORDINARY), User="app")
     for context in ({}, {"runAsNonRoot": True}):
         name = f"user-{len(context)}"
@@ -796,7 +796,7 @@ def test_cve_2019_11245_the_user_of_the_image_is_that_of_every_start(node):
 
 
 @pytest.mark.parametrize("profile", ["", None, "../../../etc/passwd", "/etc/passwd", "missing.json"])
-def test_cve_2023_2431_a_localhost_profile_that_is_none_is_an_error(node, profile):
+def test_cve_2023_2431_an_empty_localhost_profile_is_an_error(node, profile):
     seccomp = {"type": "Localhost", **({} if profile is None else {"localhostProfile": profile})}
     node.drop(specs.pod("secure", specs.container(script=READY, securityContext={"seccompProfile": seccomp})))
     word = "missing.json" if profile == "missing.json" else "localhostProfile"

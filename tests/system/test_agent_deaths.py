@@ -95,7 +95,7 @@ class Passers:
 
 
 @pytest.mark.long
-def test_a_thousand_kills_among_pods_that_run_and_pods_that_start_and_stop(make_node):
+def test_a_thousand_kills_of_the_agent_lose_no_pod_while_others_start_and_stop(make_node):
     node, chance = make_node(), many.make_random()
     steady = launch_steady(node, PODS)
     passers, recoveries = Passers(node, chance), []
@@ -191,7 +191,7 @@ def exhaust_memory(node):
     node.leave_memory(GROWTH)
     for i in range(20):
         node.drop(LARGE.format(i, "x" * 1000_000), f"large{i}.json")
-    wait(lambda: node.agent.poll() is not None, lambda: f"the agent is killed; it said:\n{node.said()}")
+    wait(lambda: node.agent.poll() is not None, lambda: f"the agent is killed; its log:\n{node.said()}")
     assert node.agent.returncode == -9 and node.oom_kills() > before
 
 
@@ -219,7 +219,7 @@ def test_an_agent_that_is_killed_for_lack_of_memory_loses_nothing(small, pods, k
         exhaust_memory(small)
         passers.step()
         small.start(ready=False)
-        wait(lambda: small.agent.poll() is not None, lambda: f"the next agent is killed; it said:\n{small.said()}")
+        wait(lambda: small.agent.poll() is not None, lambda: f"the next agent is killed; its log:\n{small.said()}")
         assert small.agent.returncode == -9
         assert all(world.is_alive(pid) for pid, _ in steady.values())
         leave_no_large_files(small)

@@ -131,7 +131,7 @@ def test_an_invalid_pod_is_refused_with_its_causes(admin):
         ("FieldValueInvalid", "spec.containers[0].name"), ("FieldValueRequired", "spec.containers[0].image")]
 
 
-def test_the_facts_of_the_server_are_there_without_a_name(api):
+def test_version_and_api_groups_are_served_without_an_object_name(api):
     for path, keys in (("/version", {"major", "minor", "gitVersion", "platform"}), ("/api", {"kind", "versions",
                        "serverAddressByClientCIDRs"}), ("/apis", {"kind", "apiVersion", "groups"})):
         code, obj = Client(api, "admin").ask("GET", path)
@@ -266,7 +266,7 @@ def test_a_list_has_bare_items(api, node):
     assert "kind" not in item and "apiVersion" not in item and item["metadata"]["name"] == "logd"
 
 
-def test_a_list_in_chunks_is_of_one_moment(api, admin):
+def test_all_chunks_of_a_list_have_one_resource_version(api, admin):
     for i in range(5):
         api.pod(f"pod-{i}", NODE, IMAGE)
     _, first = admin.ask("GET", "/api/v1/pods?limit=2")
@@ -285,7 +285,7 @@ def test_a_list_in_chunks_is_of_one_moment(api, admin):
     assert (code, status["reason"]) == (410, "Expired")
 
 
-def test_a_watch_from_too_long_ago_is_an_error_in_the_stream(api, admin):
+def test_a_watch_from_a_compacted_version_gets_an_error_event(api, admin):
     api.store.compact()
     (event,) = admin.watch("/api/v1/pods?watch=true&resourceVersion=1")
     assert event == {"type": "ERROR", "object": {
@@ -293,7 +293,7 @@ def test_a_watch_from_too_long_ago_is_an_error_in_the_stream(api, admin):
         "message": f"too old resource version: 1 ({api.store.oldest})", "reason": "Expired", "code": 410}}
 
 
-def test_initial_events_are_refused_in_the_stream(admin):
+def test_a_watch_with_initial_events_gets_an_error_event(admin):
     (event,) = admin.watch("/api/v1/pods?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
     assert event["type"] == "ERROR" and event["object"]["code"] == 500
     assert event["object"]["reason"] == "InternalError" and "RequestWatchProgress is disabled" in event["object"]["message"]
@@ -356,7 +356,7 @@ def test_an_event_is_counted_up_by_a_patch(node):
     assert code == 200 and (obj["count"], obj["firstTimestamp"]) == (2, "2026-01-01T00:00:00Z")
 
 
-def test_a_token_is_for_a_pod_of_the_node(api, node):
+def test_a_token_is_issued_only_for_a_pod_of_the_node(api, node):
     pod = api.pod("logd", NODE, IMAGE)
     path = "/api/v1/namespaces/default/serviceaccounts/default/token"
     ref = {"kind": "Pod", "apiVersion": "v1", "name": "logd", "uid": pod["metadata"]["uid"]}
@@ -401,7 +401,7 @@ def test_a_deletion_without_a_grace_period_returns_success(api, admin):
                                       "details": {"name": "d", "group": "apps", "kind": "daemonsets", "uid": uid}}
 
 
-def test_a_pod_with_a_finalizer_stays_until_it_is_taken_away(api):
+def test_a_pod_with_a_finalizer_remains_until_the_finalizer_is_removed(api):
     api.create("pods", {"metadata": {"name": "f", "finalizers": ["test/f"]},
                         "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": IMAGE}]}})
     api.delete("pods", "default", "f", grace=0)
@@ -452,7 +452,7 @@ def review(node, group, kind, spec):
     return node.ask("POST", path, {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec})
 
 
-def test_a_node_may_have_tokens_reviewed(api, node):
+def test_a_node_may_create_token_reviews(api, node):
     api.add_token("known", "jane", "readers")
     code, found = review(node, "authentication.k8s.io", "TokenReview", {"token": "known"})
     assert (code, found["status"]["authenticated"], found["status"]["user"]["username"]) == (201, True, "jane")
@@ -462,7 +462,7 @@ def test_a_node_may_have_tokens_reviewed(api, node):
     assert "authenticated" not in found["status"] and "invalid bearer token" in found["status"]["error"]
 
 
-def test_a_node_may_have_access_reviewed(api, node):
+def test_a_node_may_create_access_reviews(api, node):
     api.api.grant("jane", "nodes/proxy", "get")
     attributes = {"verb": "get", "version": "v1", "resource": "nodes", "subresource": "proxy", "name": NODE}
     for user, allowed in (("jane", True), ("joe", False)):

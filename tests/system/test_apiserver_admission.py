@@ -51,7 +51,7 @@ def critical(member, name, **amounts):
 
 
 def preempted_status(member, name):
-    """The message of a pod that was stopped for another one."""
+    """The message of a pod that was stopped to make room for another one."""
     status = member.wait_reported_phase(name, "Failed")["status"]
     assert (status["reason"], status["message"]) == ("Preempting", "Preempted in order to admit critical pod")
     condition, = [one for one in status["conditions"] if one["type"] == "DisruptionTarget"]
@@ -60,7 +60,7 @@ def preempted_status(member, name):
     return status
 
 
-def test_critical_pod_preempts_others_of_the_server(make_member):
+def test_critical_pod_preempts_other_api_server_pods(make_member):
     member = make_member()
     half = f"{os.cpu_count() * 500}m"
     member.bind("large", requests(cpu=half, memory="16Mi"))
@@ -83,7 +83,7 @@ def test_critical_pod_preempts_others_of_the_server(make_member):
     assert 'kubelet_preemptions{preemption_signal="cpu"} 1' in member.get("/metrics")[1]
 
 
-def test_critical_pod_waits_for_those_that_it_preempts_through_a_restart(make_member):
+def test_critical_pod_waits_for_preempted_pods_across_a_restart_of_the_agent(make_member):
     member = make_member()
     half = f"{os.cpu_count() * 500}m"
     member.bind("slow", specs.container(script="trap 'sleep 3; exit 0' TERM; sleep 100000 & wait",
@@ -92,7 +92,7 @@ def test_critical_pod_waits_for_those_that_it_preempts_through_a_restart(make_me
     member.wait_trap("slow")
     pid = member.init("slow")
     critical(member, "critical", cpu=f"{os.cpu_count() * 700}m")
-    wait(lambda: "preempting pod 'default/slow'" in member.said(), lambda: f"the log says so: {member.said()[-3000:]}")
+    wait(lambda: "preempting pod 'default/slow'" in member.said(), lambda: f"the log contains it: {member.said()[-3000:]}")
     member.restart()
     started = member.wait_reported_phase("critical", "Running")["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
     assert not world.is_alive(pid)
@@ -165,7 +165,7 @@ def test_label_may_arrive_after_the_pod_that_selects_it(make_member):
     member = make_member()
     wait(lambda: member.api.get("nodes", None, "node1"), "the node is there")
     member.bind("web", nodeSelector={"disk": "fast"})
-    wait(lambda: member.pod("web"), "the node knows the pod")
+    wait(lambda: member.pod("web"), "the node has received the pod")
     assert member.reported("web")["status"]["phase"] == "Pending"
     member.api.patch("nodes", None, "node1", {"metadata": {"labels": {"disk": "fast"}}})
     member.wait_reported_phase("web", "Running")
@@ -178,7 +178,7 @@ def bind_with_port(member, name, port):
 PORTS_TAKEN = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 
 
-def test_port_of_the_host_belongs_to_the_pod_that_runs(make_member):
+def test_host_port_belongs_to_the_running_pod(make_member):
     member = make_member()
     bind_with_port(member, "first", 40801)
     member.wait_reported_phase("first", "Running")
@@ -193,7 +193,7 @@ def test_port_of_the_host_belongs_to_the_pod_that_runs(make_member):
 
 
 @pytest.mark.parametrize("fields", [{}, {"hostPID": True}], ids=["in-place", "replaced"])
-def test_pod_of_a_file_starts_once_an_edit_frees_its_port_of_the_host(node, fields):
+def test_static_pod_starts_once_an_edit_frees_its_host_port(node, fields):
     def with_port(name, port, **more):
         return specs.pod(name, specs.container(ports=[{"containerPort": port, "hostPort": port}]), **more)
 
@@ -212,5 +212,5 @@ def test_edit_that_needs_a_taken_port_leaves_the_pod_running(node):
     node.drop(specs.pod("own", specs.container(ports=[{"containerPort": 40804, "hostPort": 40804}], env=[{"name": "A", "value": "1"}]),
                         hostPID=True))
     wait(lambda: "port 40804 of the host is in use by pod default/first" in str(node.pod("own")),
-         lambda: f"the pod says what it waits for: {node.pod('own')}")
+         lambda: f"the pod reports what it waits for: {node.pod('own')}")
     assert world.is_alive(pid)

@@ -184,7 +184,7 @@ def test_edit_of_the_api_pod_restarts_one_container(make_handover):
 
 
 @pytest.mark.parametrize("container", [{}, {"readinessProbe": {"exec": {"command": ["sleep", "1"]}, "timeoutSeconds": 60, "periodSeconds": 3600}}])
-def test_agent_killed_before_the_adoption(make_handover, container):
+def test_adoption_completes_after_the_agent_is_killed_before_it(make_handover, container):
     handover = make_handover(specs.container(**container))
     handover.wait_ready()
     handover.member.kill9()
@@ -194,7 +194,7 @@ def test_agent_killed_before_the_adoption(make_handover, container):
     assert handover.continues()
 
 
-def test_agent_killed_before_the_status_is_reported(make_handover):
+def test_adoption_completes_after_the_agent_is_killed_before_the_status_report(make_handover):
     handover = make_handover()
     handover.api.misbehave(verb="patch", plural="pods", subresource="status", status=500)
     pod = handover.bind()
@@ -208,7 +208,7 @@ def test_agent_killed_before_the_status_is_reported(make_handover):
     assert handover.continues()
 
 
-def test_agent_killed_repeatedly_during_the_adoption(make_handover):
+def test_adoption_completes_after_the_agent_is_killed_repeatedly(make_handover):
     handover = make_handover()
     pod = handover.bind()
     for milliseconds in (0, 5, 10, 20, 40, 80, 160, 320):
@@ -363,7 +363,7 @@ def test_old_pod_serves_until_the_new_image_is_pulled(make_handover):
         wait(lambda: registry.seen, lambda: f"the image is asked for\n{handover.member.said()[-3000:]}")
         assert handover.continues() and not handover.member.pod(pod["metadata"]["name"])
         released.set()
-        wait(lambda: not world.is_alive(handover.pid), "ours ends")
+        wait(lambda: not world.is_alive(handover.pid), "our pod ends")
         wait(lambda: handover.member.pod(pod["metadata"]["name"]), "the API pod starts")
     finally:
         released.set()

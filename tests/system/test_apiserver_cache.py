@@ -65,8 +65,8 @@ def synced(log):
     return [(int(pid), path) for pid, path in re.findall(r"^(\d+) +fsync\(\d+<([^>]*)>", world.read(log) or "", re.M)]
 
 
-def test_values_of_secrets_are_on_the_disk_for_root_only(make_member):
-    """The values are not encrypted, as configured; test_secrets_at_rest.py has the encrypted ones."""
+def test_cached_secrets_are_readable_only_by_root(make_member):
+    """The values are not encrypted, as configured; test_secrets_at_rest.py tests encrypted values."""
     member = make_member(secretsAtRest="clear")
     bind(member)
     member.wait_running("web")

@@ -112,7 +112,7 @@ def test_clock_change_stops_no_pod(make_clocked_member, shift):
     assert_untouched(member, inits)
 
 
-def test_certificates_that_have_expired_by_a_clock_ahead_are_requested_rarely(make_clocked_member):
+def test_certificates_are_requested_rarely_if_a_fast_clock_makes_them_expire(make_clocked_member):
     member = make_clocked_member(start=False)
     bootstrap = os.path.join(member.directory, "bootstrap")
     member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")

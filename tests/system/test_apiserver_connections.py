@@ -174,7 +174,7 @@ def test_reset_streams_are_resumed(front, make_member):
         member.api.drop_connections()  # the front resets the stream of each
         inits.update(run_bound_pods(member, f"late-{i}"))
     assert_untouched(member, inits)
-    assert connections(member, "127.0.0.1", front.port) == before, "the connection stands"
+    assert connections(member, "127.0.0.1", front.port) == before, "the connection is kept"
     assert not lists(member, since=since), lists(member, since=since)
 
 

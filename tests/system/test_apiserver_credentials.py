@@ -154,7 +154,7 @@ def test_invalid_token_file_is_reported_and_the_last_token_stays_in_use(make_mem
         os.rename(path + ".new", path)
     else:
         replace_file(path, {"nothing": "", "large": "x" * 1_000_000, "binary": "a\0b\nc"}[what])
-    wait(lambda: f"{path}: {message}" in member.said(), lambda: f"{path}: {message}; it said:\n{member.said()}")
+    wait(lambda: f"{path}: {message}" in member.said(), lambda: f"{path}: {message}; its log:\n{member.said()}")
     member.api.drop_connections()
     member.bind("web")
     member.wait_reported_phase("web", "Running")

@@ -30,7 +30,7 @@ def pods_of(member, name):
 
 def wait_pod_of(member, name):
     """Waits for the pod that this node has created for the set, and returns it once it runs."""
-    pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the agent said:\n{member.said()[-3000:]}")[0]
+    pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the log of the agent:\n{member.said()[-3000:]}")[0]
     member.wait_running(pod["metadata"]["name"])
     return pods_of(member, name)[0]
 
@@ -67,7 +67,7 @@ def test_missing_permission_for_daemonsets_is_reported(make_member):
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
     member.start()
     member.launch(specs.pod("own"))
-    wait(lambda: "ClusterRole" in member.said(), "it says what it needs")
+    wait(lambda: "ClusterRole" in member.said(), "it reports what it needs")
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
 
 
@@ -84,7 +84,7 @@ def test_node_evaluates_daemonsets_without_a_lease_until_a_controller_binds_a_po
              "controller": True, "blockOwnerDeletion": True}]},
         "spec": {**specs.pod("x", specs.container(env=[{"name": "OF", "value": "another"}]))["spec"], "nodeName": NODE_NAME}})
     member.wait_reported_phase("logd-abcde", "Running")
-    wait(lambda: not world.is_alive(pid), "ours ends")
+    wait(lambda: not world.is_alive(pid), "our pod ends")
     member.wait_reported_gone(ours["metadata"]["name"])
     member.api.delete("pods", "default", "logd-abcde", grace=1)
     wait(lambda: [pod for pod in pods_of(member, "logd") if pod["metadata"]["name"] != "logd-abcde"],
@@ -111,7 +111,7 @@ def test_renewed_lease_leaves_daemonsets_to_the_controller(make_member):
     assert not member.api.asked("list", "daemonsets")
 
 
-def test_a_set_that_is_deleted_while_the_controller_places_loses_the_pod_of_this_node(make_member):
+def test_daemonset_deleted_while_the_controller_is_active_loses_its_pod_on_this_node(make_member):
     """The controller has bound no pod here, so the pod that this node has created still runs."""
     member = make_member(start=False)
     may_place(member.api)
@@ -121,7 +121,7 @@ def test_a_set_that_is_deleted_while_the_controller_places_loses_the_pod_of_this
     pid = member.init(wait_pod_of(member, "logd")["metadata"]["name"])
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "controller"})
     member.restart()
-    wait(lambda: "The controller manager places the DaemonSets" in member.said(), "it says so")
+    wait(lambda: "The controller manager places the DaemonSets" in member.said(), "it is reported")
     member.api.create("daemonsets", daemonset("later"))
     member.launch(specs.pod("own"))
     assert world.is_alive(pid) and pods_of(member, "logd") and not pods_of(member, "later")
@@ -234,7 +234,7 @@ def test_node_that_may_not_list_pods_places_daemonsets(make_member):
 
 
 @pytest.mark.quick
-def test_changed_template_replaces_a_pod_of_the_controller_and_is_handed_back(make_member):
+def test_changed_template_replaces_the_controllers_pod_until_the_controller_takes_over_again(make_member):
     member, made = make_bound_set(make_member)
     pid = member.init("logd-abcde")
     made = set_template(member, made, "2", 2)
@@ -262,7 +262,7 @@ def test_template_that_was_changed_back_replaces_no_pod(make_member):
     delete_sets(member)
 
 
-def test_label_that_a_set_selects_stops_and_starts_a_pod_of_the_controller(make_member):
+def test_node_label_stops_and_starts_the_controllers_pod(make_member):
     member, _ = make_bound_set(make_member)
     pid = member.init("logd-abcde")
     made = copy.deepcopy(member.api.get("daemonsets", "default", "logd"))

@@ -136,7 +136,7 @@ def test_restored_backup_stops_no_pod_that_it_contains(make_member):
     assert_untouched(member, inits)
 
 
-def test_backup_that_has_outgrown_our_versions_is_listed(make_member):
+def test_restored_backup_with_higher_versions_is_listed_again(make_member):
     """No version decreases, and a resumed watch would show no event for objects that are not in the backup."""
     member = make_member()
     inits = run_bound_pods(member, "web", "other")
@@ -199,7 +199,7 @@ def test_refused_status_is_reported_once_it_is_accepted(make_member, status):
 
 # A4
 
-def test_partition_stops_no_pod_and_status_converges(relay, make_member):
+def test_network_partition_stops_no_pod_and_status_converges(relay, make_member):
     member = behind(relay, make_member)
     inits = run_bound_pods(member, "web")
     member.bind("job", specs.container(script="until [ -e /v/end ]; do sleep 0.1; done; exit 5", volumeMounts=[specs.mount("v", "/v")]),
@@ -304,7 +304,7 @@ BODIES = {
 def test_invalid_list_stops_no_pod(make_member, body):
     member = make_member()
     inits = run_bound_pods(member, "web")
-    # A second list without pods, ten seconds later, would be believed.
+    # A second list without pods, ten seconds later, would be accepted.
     fault = member.api.misbehave(verb="list", plural="pods", body=body, times=1 if body == BODIES["null-items"] else 2)
     member.api.expire_watches()
     wait(lambda: fault.struck >= 1, "a list")
@@ -430,7 +430,7 @@ def test_pods_missing_in_two_lists_stop_but_static_pods_do_not(make_member):
     start = time.monotonic()
     member.api.start()
     wait(lambda: not any(world.is_alive(pid) for pid in inits.values()), "both have ended")
-    assert time.monotonic() - start >= 9, "it was asked again before"
+    assert time.monotonic() - start >= 9, "it was queried again before"
     assert world.is_alive(own) and member.init("own") == own
 
 
@@ -601,7 +601,7 @@ def test_mirror_pod_omits_fields_that_a_node_may_not_set(make_member):
 LARGEST = "\x01" * 1_400_000  # a server stores no more of it; as JSON it is six times as long
 
 
-def test_largest_pod_of_a_user_does_not_keep_others_from_the_node(make_member):
+def test_largest_possible_pod_does_not_keep_other_pods_from_running(make_member):
     member = make_member()
     member.bind("large", specs.container(args=[LARGEST]))
     member.bind("later")
@@ -616,7 +616,7 @@ def test_largest_pod_of_a_user_does_not_keep_others_from_the_node(make_member):
     member.api.delete("pods", "default", "large", grace=0)
 
 
-def test_largest_daemonset_of_a_user_does_not_keep_others_from_the_node(make_member):
+def test_largest_possible_daemonset_does_not_keep_others_from_running(make_member):
     member = make_member(start=False, daemonSets="node")
     may_place(member.api)
     member.api.create("daemonsets", daemonset("large", specs.container(args=[LARGEST])))

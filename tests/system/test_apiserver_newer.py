@@ -28,7 +28,7 @@ def wait_waiting(member, name):
     return pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
 
 
-def test_words_that_have_a_default_leave_the_pod_running(make_member):
+def test_unknown_enum_values_with_a_default_leave_the_pod_running(make_member):
     member = make_member()
     member.bind("web", specs.container(
         imagePullPolicy=NEWER, restartPolicy=NEWER, terminationMessagePolicy=NEWER,
@@ -45,7 +45,7 @@ def test_words_that_have_a_default_leave_the_pod_running(make_member):
     assert "A=" in world.read(f"/proc/{member.init('web')}/environ").split("\0")
 
 
-def test_unknown_restart_policy_restarts(make_member):
+def test_unknown_restart_policy_restarts_the_container(make_member):
     member = make_member()
     member.bind("web", specs.container(script="exit 0", restartPolicy=NEWER), restartPolicy=NEWER)
     member.wait_reported("web", lambda pod: any(one["restartCount"] > 0 for one in pod["status"].get("containerStatuses", [])),
@@ -61,7 +61,7 @@ def test_unknown_restart_policy_restarts(make_member):
     (f"unsupported fieldPath: status.{NEWER}", {"env": [
         {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": f"status.{NEWER}"}}}]}, {}),
 ])
-def test_container_that_cannot_be_made_so_waits(make_member, word, fields, spec):
+def test_container_with_an_unknown_option_waits(make_member, word, fields, spec):
     member = make_member()
     member.bind("web", specs.container(**fields), volumes=[{"name": "v", "emptyDir": {}}], **spec)
     assert word in wait_waiting(member, "web")
@@ -76,7 +76,7 @@ def test_container_that_cannot_be_made_so_waits(make_member, word, fields, spec)
     ("unknown storage medium", {"emptyDir": {"medium": NEWER}}),
     (f"unsupported fieldPath: {NEWER}", {"downwardAPI": {"items": [{"path": "a", "fieldRef": {"fieldPath": NEWER}}]}}),
 ])
-def test_volume_that_cannot_be_made_so_waits(make_member, word, volume):
+def test_volume_with_an_unknown_option_waits(make_member, word, volume):
     member = make_member()
     member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/a")]), volumes=[{"name": "v", **volume}])
     assert word in wait_event(member, "web", "FailedMount")

@@ -43,7 +43,7 @@ def memory_of_the_machine():
     return int(world.read("/proc/meminfo").split()[1])
 
 
-def test_the_port_of_the_api_is_reported_while_something_listens_there(make_member):
+def test_kubelet_port_is_reported_while_a_process_listens_on_it(make_member):
     def endpoint(member):
         return node_of(member)["status"].get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
     port = world.free_port()
@@ -127,7 +127,7 @@ def wait_node_event(member, reason):
                 lambda: f"an event {reason}: {[event['reason'] for event in node_events(member)]}")[0]
 
 
-def test_start_of_a_node_has_the_events_of_the_kubelet(make_member):
+def test_node_start_has_the_events_of_the_kubelet(make_member):
     member = make_member()
     for reason in ("Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady",
                    "NodeAllocatableEnforced"):
@@ -159,7 +159,7 @@ def test_node_stays_ready_while_its_new_agent_takes_over(make_member):
     assert is_ready(member) and not node_events(member, "NodeNotReady")
 
 
-def test_other_boot_is_an_event_of_the_node(make_member):
+def test_reboot_is_an_event_of_the_node(make_member):
     member = make_member()
     wait_ready(member)
     member.stop()
@@ -170,7 +170,7 @@ def test_other_boot_is_an_event_of_the_node(make_member):
     assert event["type"] == "Warning" and event["message"] == f"Node {NODE_NAME} has been rebooted, boot id: {boot}"
 
 
-def test_node_that_was_given_up_becomes_ready_with_an_event(make_member):
+def test_node_whose_status_became_unknown_gets_ready_with_an_event(make_member):
     member = make_member()
     wait_ready(member)
     before = wait_node_event(member, "NodeReady")["count"]
@@ -190,7 +190,7 @@ def test_cordoned_node_is_an_event(make_member):
         assert event["message"] == f"Node {NODE_NAME} status is now: {reason}" and event["count"] == 1
 
 
-def test_label_of_the_configuration_comes_back_and_an_event_says_why(make_member):
+def test_configured_label_is_restored_and_an_event_gives_the_reason(make_member):
     member = make_member(nodeLabels={"disk": "ssd"})
     wait_ready(member)
     member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"disk": "hdd"}}})
@@ -201,7 +201,7 @@ def test_label_of_the_configuration_comes_back_and_an_event_says_why(make_member
     assert len(node_events(member, "LabelRestored")) == 1
 
 
-def test_images_of_archives_have_their_size(make_member):
+def test_node_status_has_the_size_of_archive_images(make_member):
     member = make_member()
     wait_ready(member)
 
@@ -231,7 +231,7 @@ def test_idle_node_only_renews_its_lease(make_member):
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     wait_ready(member)
     api = member.api
-    wait(lambda: settled(api), "an end of what is to be said")
+    wait(lambda: settled(api), "all requests have been sent")
     before = len(api.requests)
     renewals = len(api.asked("update", "leases"))
     start = time.monotonic()
@@ -317,7 +317,7 @@ def test_refused_registration_is_retried_and_logged_once(make_member, status):
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
 
 
-def test_repeatedly_deleted_node_is_registered_in_the_end(make_member):
+def test_repeatedly_deleted_node_is_finally_registered(make_member):
     member = make_member()
     member.bind("web")
     member.wait_reported_phase("web", "Running")

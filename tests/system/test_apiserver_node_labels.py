@@ -79,7 +79,7 @@ def test_external_labels_are_known_while_the_server_is_unreachable(member):
     assert "role=db" in member.cli("get", "nodes", "--show-labels").stdout
     member.api.start()
     before = len(member.api.requests)
-    wait(lambda: len(member.api.requests) > before + 3, "the server is asked again")
+    wait(lambda: len(member.api.requests) > before + 3, "the server is queried again")
     assert world.is_alive(pid) and labels_of(member)["role"] == "db"
     label(member, role=None)
     wait(lambda: not world.is_alive(pid), "it ends when the label has gone")

@@ -76,7 +76,7 @@ def test_pod_waits_until_an_optional_object_is_known(make_member):
     member.bind("strict", specs.container(volumeMounts=[specs.mount("l", "/later")]),
                 volumes=[{"name": "l", "configMap": {"name": "missing"}}])
     member.wait_pod("web", lambda pod: True, "is there")
-    wait(lambda: 'missing' in member.complaints(), lambda: f"it says what is missing: {member.complaints()[-6000:]}")
+    wait(lambda: 'missing' in member.complaints(), lambda: f"it reports what is missing: {member.complaints()[-6000:]}")
     assert member.reported("web")["status"].get("phase") != "Running"
     member.api.create("configmaps", {"metadata": {"name": "later"}, "data": {"word": "hello"}})
     member.api.faults.remove(fault)
@@ -86,13 +86,13 @@ def test_pod_waits_until_an_optional_object_is_known(make_member):
     member.wait_reported_phase("strict", "Running")
 
 
-def test_services_of_the_namespace_are_variables(make_member):
+def test_service_variables_are_those_of_the_namespace(make_member):
     member = make_member()
     member.api.create("namespaces", {"metadata": {"name": "other"}})
     for namespace, name in (("default", "my-db"), ("other", "far")):
         member.api.create("services", {"metadata": {"name": name, "namespace": namespace}, "spec": {
             "clusterIP": "10.0.0.7", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}}, namespace)
-    wait(lambda: '"my-db"' in (world.read(os.path.join(member.state, "cluster", "services")) or ""), "the node knows the services")
+    wait(lambda: '"my-db"' in (world.read(os.path.join(member.state, "cluster", "services")) or ""), "the node has stored the services")
     member.bind("web")
     member.bind("alone", enableServiceLinks=False)
     member.wait_reported_phase("web", "Running")

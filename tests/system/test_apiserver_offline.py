@@ -14,7 +14,7 @@ TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def reboot(member):
-    """Removes everything that a boot removes: processes, mounts, the contents of /run. The state stays."""
+    """Removes everything that a boot removes: processes, mounts, the contents of /run. The state directory is kept."""
     member.kill9()
     found = [pid for pid in world.pids() if member.is_ours(pid)] + world.pids_of_root(member.cgroup_root)
     world.kill_all(found)
@@ -83,7 +83,7 @@ def test_boot_without_the_server_starts_a_pod_whose_optional_object_does_not_exi
     member.api.start()
 
 
-def test_object_created_while_no_agent_ran_is_not_taken_for_absent(make_member):
+def test_object_created_while_no_agent_ran_is_not_considered_missing(make_member):
     member = make_member()
     member.bind("web", specs.container(**optional_environment("late")))
     member.wait_reported_phase("web", "Running")
@@ -96,7 +96,7 @@ def test_object_created_while_no_agent_ran_is_not_taken_for_absent(make_member):
     assert world.environ(member.init("second"))["COLOR"] == "red"
 
 
-def test_an_object_whose_name_is_too_long_for_a_file_is_kept_too(make_member):
+def test_object_whose_name_is_too_long_for_a_file_is_cached_too(make_member):
     member = make_member()
     long = "a" * 253
     member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"SHORT": "red"}})
@@ -270,7 +270,7 @@ def test_forced_deletion_during_the_grace_period_stops_at_once(make_member):
     member.wait_reported_gone("slow")
 
 
-def test_patched_image_restarts_one_container_and_labels_none(make_member):
+def test_patched_image_restarts_one_container_and_patched_labels_none(make_member):
     member = make_member()
     member.bind("web", specs.container("main"), specs.container("side"))
     member.wait_reported_phase("web", "Running")

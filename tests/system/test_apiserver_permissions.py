@@ -31,7 +31,7 @@ def remote_condition(member, kind):
     return next((item for item in node["status"].get("conditions", []) if item["type"] == kind), None)
 
 
-def test_describe_node_shows_reachability_since_when(make_member):
+def test_describe_node_shows_since_when_the_server_is_reachable(make_member):
     member = make_member(daemonSets="controller")
     wait_described(member, f"API Server: {member.api.url}", "Reached: yes, since ", "Last Error: <none>", "Refused: <nothing>")
     assert member.cli("get", "nodes").stdout.split("\n")[1].split()[:2] == [NODE_NAME, "Ready"]

@@ -94,7 +94,7 @@ def test_label_of_a_manifest_reaches_the_mirror_pod_and_keeps_the_container(make
     assert member.reported(name)["metadata"]["uid"] == again["metadata"]["uid"]
 
 
-def test_mirror_pod_is_made_again_when_the_edited_container_runs(make_member):
+def test_mirror_pod_is_recreated_when_the_edited_container_runs(make_member):
     """'kubeadm upgrade' takes the new mirror pod for a component that has come up."""
     member = make_member()
     script = "trap 'touch /data/term; until test -e /data/end; do sleep 0.1; done; exit 0' TERM; touch /data/up; sleep 100000 & wait"
@@ -153,7 +153,7 @@ def test_status_that_others_have_changed_is_reported_again(make_member):
         member.wait_reported(name, is_reported_ready, "is ready again")
 
 
-def test_status_that_others_change_without_end_is_not_reported_without_end(make_member):
+def test_status_that_another_writer_keeps_changing_is_not_reported_forever(make_member):
     member = make_member()
     member.bind("web")
     member.wait_reported("web", is_reported_ready, "is ready")
@@ -167,7 +167,7 @@ def test_status_that_others_change_without_end_is_not_reported_without_end(make_
     assert 1 <= sent <= 2 + (time.monotonic() - start) / 10, sent
 
 
-def test_status_that_the_server_itself_changes_is_left(make_member):
+def test_status_that_the_server_itself_changes_is_not_reported_again(make_member):
     """A webhook, for example, would change the status after each write."""
     def webhook(request):
         for one in request.body["status"].get("conditions", []):
@@ -262,7 +262,7 @@ def test_readiness_gate_opens_with_the_condition_of_a_controller(make_member):
     assert condition(pod, gate)["status"] == "True"
 
 
-def test_status_says_which_generation_it_is_about(make_member):
+def test_status_has_the_observed_generation(make_member):
     member = make_member()
     member.bind("web", specs.container(resources={"requests": {"cpu": "10m"}}))
     pod = member.wait_reported_phase("web", "Running")

@@ -51,7 +51,7 @@ def inside(member, name, path):
 def test_pod_waits_for_a_volume_that_cannot_be_mounted(make_member, kind, word):
     member = make_member()
     bind(member, "web", kind)
-    event = wait(lambda: events_of(member, "web", "FailedMount"), lambda: f"it says so: {member.api.all('events')}")[0]
+    event = wait(lambda: events_of(member, "web", "FailedMount"), lambda: f"it is reported: {member.api.all('events')}")[0]
     assert event["type"] == "Warning" and event["message"].startswith('MountVolume.SetUp failed for volume "v" : ')
     assert word in event["message"]
     status = member.wait_reported("web", lambda pod: pod["status"].get("containerStatuses"), "has container statuses")["status"]
@@ -117,7 +117,7 @@ def test_volumes_of_other_claims_and_kinds_are_not_mounted(make_member):
                        ("free", 'persistentvolume "pv-free" is bound to no claim'),
                        ("elsewhere", 'persistentvolume "pv-elsewhere": no matching NodeSelectorTerms')):
         bind(member, name, {"persistentVolumeClaim": {"claimName": name}})
-        event = wait(lambda name=name: events_of(member, name, "FailedMount"), "it says why")[0]
+        event = wait(lambda name=name: events_of(member, name, "FailedMount"), "the reason is reported")[0]
         assert word in event["message"]
 
 
@@ -151,7 +151,7 @@ def use_and_give_away(member):
 
 @pytest.mark.parametrize("restart", [False, True], ids=["same", "restarted"])
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "again"])
-def test_volume_that_was_given_to_another_claim_is_not_mounted_for_the_earlier_one(make_member, again, restart):
+def test_volume_is_not_mounted_for_its_previous_claim(make_member, again, restart):
     member = make_member()
     use_and_give_away(member)
     if again:
@@ -167,7 +167,7 @@ def test_volume_that_was_given_to_another_claim_is_not_mounted_for_the_earlier_o
         assert 'persistentvolumeclaim "c" not found' in event["message"]
 
 
-def test_owner_of_a_volume_is_not_kept_from_it_by_the_pod_of_an_earlier_claim(make_member):
+def test_volume_is_available_to_its_claim_despite_a_pod_of_a_previous_claim(make_member):
     member = make_member()
     use_and_give_away(member)
     bind(member, "second", {"persistentVolumeClaim": {"claimName": "theirs"}}, namespace="other")
@@ -178,7 +178,7 @@ def test_owner_of_a_volume_is_not_kept_from_it_by_the_pod_of_an_earlier_claim(ma
     assert world.read(f"/proc/{pid}/root{MOUNT}/word") == "of others"
 
 
-def test_claim_that_was_replaced_while_no_agent_ran_is_read_before_its_next_pod_starts(make_member):
+def test_replaced_claim_is_read_again_before_its_next_pod_starts(make_member):
     member = make_member()
     volume(member, "pv", claim(member, "c", "pv"), hostPath={"path": make_disk(member, "disk", "own")})
     bind(member, "first", {"persistentVolumeClaim": {"claimName": "c"}})
@@ -194,7 +194,7 @@ def test_claim_that_was_replaced_while_no_agent_ran_is_read_before_its_next_pod_
     assert inside(member, "second", f"{MOUNT}/word") == "new"
 
 
-def test_token_that_is_on_its_way_is_not_a_failure(make_member):
+def test_slow_token_request_is_not_reported_as_a_failure(make_member):
     member = make_member()
     member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", latency=1.5, times=1)
     member.bind("web")
@@ -204,7 +204,7 @@ def test_token_that_is_on_its_way_is_not_a_failure(make_member):
     assert "token" not in member.complaints()
 
 
-def test_pod_waits_for_a_token_until_the_server_knows_that_it_is_bound_here(make_member):
+def test_pod_waits_for_its_token_until_the_server_sees_the_binding(make_member):
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", unrelated=True, times=3)
     member.bind("web")
@@ -216,11 +216,11 @@ def test_pod_waits_for_a_token_until_the_server_knows_that_it_is_bound_here(make
 
 
 @pytest.mark.slow
-def test_token_of_a_pod_that_never_gets_this_nodes_is_refused_with_the_reason_of_the_server(make_member):
+def test_token_refusal_for_a_pod_that_is_never_bound_here_has_the_servers_reason(make_member):
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", unrelated=True)
     member.bind("web")
-    event = wait(lambda: events_of(member, "web", "FailedMount"), "it says so")[0]
+    event = wait(lambda: events_of(member, "web", "FailedMount"), "it is reported")[0]
     assert ("failed to fetch token: 403 Forbidden: serviceaccounts \"default\" is forbidden" in event["message"] and
             f"no relationship found between node '{NODE_NAME}' and this object" in event["message"])
     member.api.faults.remove(fault)
@@ -228,7 +228,7 @@ def test_token_of_a_pod_that_never_gets_this_nodes_is_refused_with_the_reason_of
 
 
 @pytest.mark.parametrize("plural", ["configmaps", "secrets"])
-def test_pod_waits_for_an_object_until_the_server_knows_that_it_is_bound_here(make_member, plural):
+def test_pod_waits_for_its_objects_until_the_server_sees_the_binding(make_member, plural):
     member = make_member()
     member.api.create(plural, {"metadata": {"name": "settings"}, "data": {"word": "aGVsbG8="}})
     fault = member.api.misbehave(plural=plural, verb="list", unrelated=True, times=2,
@@ -245,7 +245,7 @@ def test_refused_token_is_reported_with_the_reason_of_the_server(make_member):
     member = make_member()
     fault = member.api.misbehave(verb="create", plural="serviceaccounts", subresource="token", status=403)
     member.bind("web")
-    event = wait(lambda: events_of(member, "web", "FailedMount"), "it says so")[0]
+    event = wait(lambda: events_of(member, "web", "FailedMount"), "it is reported")[0]
     assert "failed to fetch token: 403 Forbidden" in event["message"]
     assert not events_of(member, "web", "FailedCreatePodSandBox")
     member.api.faults.remove(fault)
@@ -256,7 +256,7 @@ def test_pod_with_device_claims_waits(make_member):
     member = make_member()
     member.bind("web", specs.container(resources={"claims": [{"name": "gpu"}]}),
                 resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])
-    event = wait(lambda: events_of(member, "web", "FailedPrepareDynamicResources"), "it says so")[0]
+    event = wait(lambda: events_of(member, "web", "FailedPrepareDynamicResources"), "it is reported")[0]
     assert "this node does not support dynamic resource allocation, which spec.resourceClaims needs" in event["message"]
     assert member.reported("web")["status"]["phase"] == "Pending"
 

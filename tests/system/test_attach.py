@@ -35,7 +35,7 @@ class Client:
         before = set(sessions(node))
         self.process = spawn(node, *words, stdin=subprocess.PIPE)
         self.out, self.err = b"", b""
-        wait(lambda: set(sessions(node)) - before, lambda: f"it is attached; it said {self.process.poll()}")
+        wait(lambda: set(sessions(node)) - before, lambda: f"it is attached; its status is {self.process.poll()}")
         if reads:
             for name in ("out", "err"):
                 threading.Thread(target=self.collect, args=(name,), daemon=True).start()
@@ -92,7 +92,7 @@ def test_output_from_the_moment_of_attach_reaches_all_clients_and_the_log(node, 
     first.say("one\n")
     for client in (first, second):
         client.expect("got-one\n")
-        assert client.out == b"got-one\n", "nothing of before"
+        assert client.out == b"got-one\n", "nothing from before"
     third = attach(clients, node, "-i", "web")
     third.say("two\n")
     for client in (first, second, third):
@@ -101,7 +101,7 @@ def test_output_from_the_moment_of_attach_reaches_all_clients_and_the_log(node, 
     assert node.logged("web") == ["started", "got-one", "got-two"]
 
 
-def test_standard_error_is_a_stream_of_its_own(node, clients):
+def test_standard_error_is_a_separate_stream(node, clients):
     node.launch(specs.pod("web", specs.container(
         script="while read line; do echo out-$line; echo err-$line >&2; done", stdin=True)))
     client = attach(clients, node, "-i", "web")
@@ -127,7 +127,7 @@ def test_detaching_leaves_the_container_and_its_input_open(node, clients):
 
 
 @pytest.mark.parametrize("vanishes", [False, True])
-def test_with_stdin_once_the_end_of_the_first_client_is_the_end_of_the_input(node, clients, vanishes):
+def test_stdin_once_closes_the_input_when_the_first_client_disconnects(node, clients, vanishes):
     node.launch(specs.pod("web", specs.container(script=ECHO, stdin=True, stdinOnce=True)))
     first = attach(clients, node, "-i", "web")
     second = attach(clients, node, "-i", "web")
@@ -161,7 +161,7 @@ def test_the_end_of_the_container_ends_the_session_after_all_output(node, client
     wait(lambda: client.out == expected, lambda: f"all output is there; {len(client.out)} of {len(expected)} bytes")
 
 
-def test_a_session_outlives_the_agent_and_ends_with_the_attempt(node, clients):
+def test_an_attach_session_outlives_the_agent_and_ends_with_the_attempt(node, clients):
     node.launch(specs.pod("web", specs.container(script=ECHO, stdin=True)))
     client = attach(clients, node, "-i", "web")
     node.restart()
@@ -191,7 +191,7 @@ def test_a_stalled_client_delays_nothing_and_is_dropped(node, clients):
     assert world.is_alive(node.init("web"))
 
 
-def test_a_client_that_vanishes_frees_everything(node, clients):
+def test_a_client_that_vanishes_leaves_no_resources(node, clients):
     node.launch(specs.pod("web", specs.container(script=ECHO, stdin=True)))
     shim = node.shim("web")
     before = len(os.listdir(f"/proc/{shim}/fd"))
@@ -208,7 +208,7 @@ def test_a_client_that_vanishes_frees_everything(node, clients):
     client.expect("got-still\n")
 
 
-def test_a_session_holds_no_other_descriptors_of_the_shim(node, clients):
+def test_a_session_does_not_inherit_descriptors_of_the_shim(node, clients):
     node.launch(specs.pod("web", specs.container(script=ECHO, stdin=True), specs.container("side")))
     attach(clients, node, "-i", "web", "-c", "main")
 
@@ -287,7 +287,7 @@ def test_a_stalled_terminal_skips_output_and_continues(node, clients):
     terminal.expect("alive")
 
 
-def test_without_a_terminal_of_the_container_tty_is_refused(node, clients):
+def test_tty_is_refused_if_the_container_has_no_terminal(node, clients):
     node.drop(specs.pod("web", specs.container(script="until [ -e /v/go ]; do sleep 0.1; done; echo words",
                                                volumeMounts=[specs.mount("v", "/v")]),
                         volumes=[specs.host_path("v", node.data)], restartPolicy="Never"))

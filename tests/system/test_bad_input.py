@@ -233,7 +233,7 @@ def test_control_characters_of_a_manifest_do_not_reach_the_terminal(node):
     assert answer["items"][0]["metadata"]["annotations"]["note"] == "text" + evil[4:], "JSON has it in escapes"
 
 
-def test_a_directory_that_others_may_write_into_is_warned_of(node):
+def test_a_directory_that_others_may_write_to_causes_a_warning(node):
     node.launch(specs.pod("web"))
     assert "users other than root" not in node.complaints()
     for owner, mode in ((0, 0o777), (1234, 0o755)):

@@ -32,7 +32,7 @@ class Canaries:
         self.more = []  # words without this start
 
     def encodings(self):
-        """The encodings; those of the common start stand for those of all words that begin with it."""
+        """The encodings; those of the common prefix represent those of all words that begin with it."""
         return {found for word in (COMMON, *self.more) for found in encodings(word)}
 
     def values(self, kind):
@@ -156,7 +156,7 @@ def assert_nowhere(member, canaries, receiver, name):
 
 
 @pytest.mark.slow
-def test_canaries_are_found_nowhere(member, canaries, receiver, locked):
+def test_secret_canaries_appear_in_no_file_or_message(member, canaries, receiver, locked):
     fill(member, canaries, locked)
     assert_used(member, canaries)
     wait_kept(member, "api", "secret_default_api", "secret_default_environment", "secret_default_pull")
@@ -177,7 +177,7 @@ def test_canaries_are_found_nowhere(member, canaries, receiver, locked):
     assert_nowhere(member, canaries, receiver, "third.tar.gz")
 
 
-def test_canaries_are_not_in_messages_about_manifests_with_errors(node, tmp_path):
+def test_secret_canaries_do_not_appear_in_messages_about_invalid_manifests(node, tmp_path):
     """The message about a Secret that is refused because of its key, its type or its form does not contain its
     values."""
     word = f"canary-error-{uuid.uuid4().hex}"

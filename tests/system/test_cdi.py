@@ -65,7 +65,7 @@ def device_pod(name, *containers, devices="example.com/dev=one", **fields):
 
 
 def lines(node, name, count, container="main"):
-    wait(lambda: len(node.logged(name, container)) >= count, lambda: f"{name}/{container} has said: {node.logged(name, container)}")
+    wait(lambda: len(node.logged(name, container)) >= count, lambda: f"{name}/{container} has written: {node.logged(name, container)}")
     return node.logged(name, container)
 
 
@@ -151,7 +151,7 @@ def test_two_files_with_one_device_are_a_conflict_and_a_later_directory_wins(cdi
     assert lines(cdi, "conflict", 1) == ["3"]
 
 
-def test_a_device_that_is_gone_is_an_error_of_the_next_start_only(cdi):
+def test_a_removed_device_is_reported_only_at_the_next_start(cdi):
     path = os.path.join(cdi.data, "own-null")
     os.mknod(path, stat.S_IFCHR | 0o600, NULL)
     cdi.put(spec({"one": edits(deviceNodes=[{"path": "/dev/own", "hostPath": path}])}))
@@ -165,7 +165,7 @@ def test_a_device_that_is_gone_is_an_error_of_the_next_start_only(cdi):
     cdi.wait_waiting("gone", "CreateContainerError", says=f'failed to stat CDI host device "{path}"')
 
 
-def test_a_changed_annotation_makes_a_new_pod(cdi):
+def test_a_changed_annotation_replaces_the_pod(cdi):
     cdi.put(spec({"one": edits(env=["A=1"]), "two": edits(env=["A=2"])}))
     container = specs.container(script="echo $A; " + specs.IDLE)
     cdi.launch(device_pod("changed", container))
@@ -236,13 +236,13 @@ def test_network_devices_move_into_the_network_of_the_pod(net, fields):
     wait(lambda: net.logged("card", attempt=1) == ["192.0.2.9/24", "UP"], "it still has the interface")
 
 
-def test_a_network_device_that_is_absent_or_for_the_host_network_is_an_error(net):
+def test_a_network_device_that_is_missing_or_requested_in_the_host_network_is_an_error(net):
     start_with_spec(net, spec({"one": edits(netDevices=[{"hostInterfaceName": "card0", "name": "net7"}])}))
     net.drop(device_pod("host"))
     net.wait_waiting("host", "CreateContainerError", says="the network device card0 cannot be moved into a pod of the host network")
     net.drop(device_pod("absent", hostNetwork=False))
     net.wait_pod("absent", lambda pod: "cannot move the network device card0 into the container as net7: No such device" in
-                 json.dumps(pod["status"]), "says so")
+                 json.dumps(pod["status"]), "reports it")
 
 
 def test_a_pod_with_its_own_users_gets_devices_and_mounts(net):

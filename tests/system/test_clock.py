@@ -31,7 +31,7 @@ def think(node, name):
 
 
 @pytest.mark.parametrize("shift", [HOUR, -HOUR])
-def test_tolerated_seconds_are_seconds(clocked, shift):
+def test_toleration_seconds_do_not_depend_on_the_clock(clocked, shift):
     clocked.drop(daemonset_that_tolerates("patient", 8))
     pid = init_of(clocked, wait_daemon(clocked, "patient"))
     start = time.monotonic()
@@ -151,7 +151,7 @@ def fixture_tls_registry(tmp_path):
     server.stop()
 
 
-def test_a_pull_that_failed_for_the_time_is_tried_when_the_clock_is_set(make_clocked, tls_registry):
+def test_a_pull_that_failed_because_of_the_time_is_retried_when_the_clock_is_set(make_clocked, tls_registry):
     node = make_clocked(TO_1970, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     node.drop(specs.pod("pulled", {**specs.container(), "image": f"{tls_registry.host}/team/app:latest"}))
     failed = "the certificate of the server is not valid yet; the clock of this machine is not set, it says 1970-01-0"
@@ -186,7 +186,7 @@ def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shif
     assert clocked.pod("long")["status"]["phase"] == "Running" and clocked.init("long") == init
 
 
-def test_pod_from_before_the_clock_was_set_is_not_old_for_a_later_agent(make_clocked):
+def test_pod_started_before_the_clock_was_set_keeps_its_age_for_the_next_agent(make_clocked):
     node = make_clocked(TO_1970)
     node.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
     init = node.init("long")

@@ -88,7 +88,7 @@ def test_a_broken_dropin_prevents_a_start_and_is_named(make_node, name):
     assert said.returncode == 1 and says in said.stderr and path in said.stderr, said.stderr
 
 
-def test_a_pipe_and_a_dangling_link_are_errors_and_not_waited_for(stopped):
+def test_a_pipe_or_a_dangling_link_is_an_error_without_blocking(stopped):
     for name, make in (("p.conf", os.mkfifo), ("l.conf", lambda path: os.symlink("/nonexistent", path))):
         path = os.path.join(directory_of(stopped), name)
         os.makedirs(directory_of(stopped), exist_ok=True)
@@ -104,7 +104,7 @@ def test_an_unknown_setting_of_the_kubelet_is_a_warning_with_the_place_of_its_fi
     assert f"{path}:3:1: settingOfTomorrow" in stopped.said()
 
 
-def test_dropins_are_reloaded_as_the_file_is(stopped, tmp_path):
+def test_dropins_are_reloaded_like_the_main_file(stopped, tmp_path):
     stopped.start()
     base = {"stays": "file", "goes": "file", "changes": "file"}
     wait_labels(stopped, **base)
@@ -161,7 +161,7 @@ def test_the_option_names_another_directory_that_must_exist(stopped, tmp_path):
     assert said.returncode == 1 and "/nonexistent: the directory of drop-ins is missing" in said.stderr
 
 
-def test_dropins_need_no_file(stopped):
+def test_dropins_work_without_a_main_file(stopped):
     os.unlink(stopped.config)
     write_dropin(stopped, "10.conf", f"cgroupRoot: {stopped.cgroup_root}\nmainstay: {{nodeLabels: {{only: dropin}}}}\n")
     stopped.start()
@@ -188,7 +188,7 @@ def test_settings_without_effect_are_shown_to_the_user(stopped):
         assert "Warning" in event and "cpuManagerPolicy" in event
 
 
-def test_settings_with_the_value_of_this_node_are_no_warning(make_node):
+def test_ignored_settings_that_match_the_node_cause_no_warning(make_node):
     node = make_node(config={"cpuManagerPolicy": "none", "fileCheckFrequency": "20s", "failSwapOn": False, "syncFrequency": "60s",
                              "memoryManagerPolicy": "None", "registerNode": True, "seccompDefault": False})
     assert "do not apply" not in node.said()

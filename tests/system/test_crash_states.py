@@ -88,7 +88,7 @@ def expect_pods(node, manifests, synced):
         assert not ran & {"end": {"main"}, "both": {"main", "second"}}.get(synced, set()), "a container that had ended ran again"
     world.wait(lambda: len(node.pods()) == len(manifests), lambda: f"others are gone: {node.pods()}")
     left = {pod["metadata"]["uid"] for pod in node.pods()}
-    world.wait(lambda: set(os.listdir(f"{node.state}/pods")) <= left, "what belonged to no pod is removed")
+    world.wait(lambda: set(os.listdir(f"{node.state}/pods")) <= left, "leftovers without a pod are removed")
 
 
 def expect_rollback(node, manifests, synced):
@@ -116,7 +116,7 @@ PARTS = some(range(8), 8)
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.slow
-def test_pods_run_as_they_should_from_each_state_that_a_power_cut_leaves(record, part):
+def test_desired_pods_run_from_each_state_that_a_power_cut_can_leave(record, part):
     record(run_pods).try_states(6, part, boot(expect_pods))
 
 

@@ -144,7 +144,7 @@ def records_of(tree):
 
 
 def wrong_parts(tree, whole):
-    """Published files that are not as they should be."""
+    """Published files with unexpected content."""
     layers, sound = layers_of(tree), layers_of(whole)
     for layer, entries in layers.items():
         yield from (f"layer {layer}: {path}" for path in entries.keys() | sound[layer].keys()
@@ -158,7 +158,7 @@ def wrong_parts(tree, whole):
 
 
 @pytest.mark.slow
-def test_no_state_has_an_incomplete_published_file(recorded):
+def test_no_crash_state_contains_an_incomplete_published_file(recorded):
     end = len(recorded.log.operations)
     whole, count = recorded.tree(end, set(range(end))), 0
     assert len(layers_of(whole)) == 4 and len(records_of(whole)) == 2
@@ -188,7 +188,7 @@ def tree_of(top):
 
 
 def differing_data(whole, found):
-    """The files whose data is not there to the last byte."""
+    """The files whose data is incomplete."""
     files = [name for name in tree_of(whole) if stat.S_ISREG(os.lstat(os.path.join(whole, name)).st_mode)]
     return [name for name in files if not os.path.isfile(os.path.join(found, name)) or not filecmp.cmp(
         os.path.join(whole, name), os.path.join(found, name), shallow=False)]
@@ -234,5 +234,5 @@ def test_the_replay_of_all_operations_is_what_was_unpacked(recorded, tmp_path):
 
 
 @pytest.mark.parametrize("part", some(range(8), 8))
-def test_pods_run_from_whole_images_after_a_power_cut_while_they_were_unpacked(recorded, part):
+def test_pods_run_complete_images_after_a_power_cut_during_unpacking(recorded, part):
     recorded.try_states(2, part, boot)

@@ -160,7 +160,7 @@ def boot_sourced(expect):
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_after_a_power_cut_the_index_is_the_old_or_the_new_one_as_a_whole(record, part):
+def test_index_is_completely_old_or_new_after_a_power_cut(record, part):
     record(run_updates, make_sourced).try_states(1, part, boot_sourced(expect_updates), first=3)
 
 

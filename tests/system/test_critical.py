@@ -46,13 +46,13 @@ def test_all_critical_pods_are_waited_for(node):
     assert node.cli("wait", "--critical", "--timeout", "60s").returncode == 0
 
 
-def test_a_critical_pod_that_goes_meanwhile_is_not_waited_for(node):
+def test_a_critical_pod_that_is_removed_meanwhile_is_not_waited_for(node):
     node.launch(critical(node, "goes"))
     answer = run_while_a_pod_goes(node, "goes", "wait", "--critical")
     assert answer.returncode == 0, answer
 
 
-def test_an_agent_that_does_not_run_is_waited_for(node):
+def test_wait_command_waits_for_an_agent_that_does_not_run_yet(node):
     node.kill9()
     answer = node.cli("wait", "--critical", "--timeout", "10ms")
     assert answer.returncode == 1 and "error: " in answer.stderr

@@ -66,7 +66,7 @@ def assert_nothing_left(member):
     assert not os.path.exists(block_path(member)), os.listdir(block_path(member))
 
 
-def test_block_device_is_in_the_container_and_given_back(make_member, make_driver):
+def test_block_device_is_published_to_the_container_and_unpublished(make_member, make_driver):
     member = make_member()
     driver = make_driver(member)
     block_volume(member, mountOptions=["noatime"])
@@ -113,7 +113,7 @@ def test_other_devices_stay_refused(make_member, make_driver, disk):
     wait(lambda: any("refused" in line for line in member.logged("web")), lambda: member.logged("web"))
 
 
-def test_device_stays_over_restarts_of_container_agent_and_driver(make_member, make_driver):
+def test_block_device_stays_across_restarts_of_container_agent_and_driver(make_member, make_driver):
     member = make_member()
     driver = make_driver(member)
     block_volume(member)
@@ -136,7 +136,7 @@ def test_device_stays_over_restarts_of_container_agent_and_driver(make_member, m
     assert_nothing_left(member)
 
 
-def test_device_of_a_pod_that_ended_without_an_agent_is_given_back(make_member, make_driver):
+def test_block_device_is_unpublished_if_its_pod_ended_without_an_agent(make_member, make_driver):
     member = make_member()
     driver = make_driver(member)
     block_volume(member)
@@ -181,7 +181,7 @@ def test_ephemeral_container_has_the_device(make_member, make_driver):
 
 
 @pytest.mark.parametrize("step", ["csi.staging", "csi.publishing", "csi.unpublished"])
-def test_agent_that_dies_in_between_leaves_nothing(archive, api, disk, step):
+def test_block_device_leaves_nothing_behind_if_the_agent_dies_during_a_call(archive, api, disk, step):
     member = failing.FailingMember(api, archive=archive)
     driver = CsiDriver(member)
     driver.disk = disk
@@ -210,7 +210,7 @@ def test_agent_that_dies_in_between_leaves_nothing(archive, api, disk, step):
     ("Block", "volumeMounts", "volume v has volumeMode Block, but is specified in volumeMounts"),
     ("Filesystem", "volumeDevices", "volume v has volumeMode Filesystem, but is specified in volumeDevices"),
 ])
-def test_volume_is_used_as_what_it_is(make_member, make_driver, mode, uses, message):
+def test_volume_must_be_used_according_to_its_volume_mode(make_member, make_driver, mode, uses, message):
     member = make_member()
     driver = make_driver(member)
     block_volume(member, volumeMode=mode)
@@ -222,7 +222,7 @@ def test_volume_is_used_as_what_it_is(make_member, make_driver, mode, uses, mess
     assert event["message"].endswith(message) and not driver.methods()
 
 
-def test_claim_of_a_host_path_is_no_block_device(make_member):
+def test_claim_bound_to_a_host_path_cannot_be_a_block_device(make_member):
     member = make_member()
     volume(member, "pv-c", claim(member, "c", "pv-c"), hostPath={"path": "/dev/null"}, volumeMode="Block")
     bind_device(member, "web")
@@ -239,7 +239,7 @@ def test_local_device_needs_no_driver(make_member, disk):
     wait(lambda: "written" in "\n".join(member.logged("web")), lambda: member.logged("web"))
 
 
-def test_pod_waits_for_the_driver_of_its_device_with_the_kubelets_words(make_member):
+def test_pod_waits_for_its_block_device_driver_with_the_message_of_the_kubelet(make_member):
     member = make_member()
     block_volume(member)
     csi_driver_object(member)

@@ -71,7 +71,7 @@ def node_object(member):
     return member.api.get("nodes", None, NODE_NAME)
 
 
-def test_driver_is_in_the_csinode_and_on_the_node(make_member, make_driver):
+def test_driver_is_listed_in_the_csinode_and_annotated_on_the_node(make_member, make_driver):
     member = make_member()
     driver = make_driver(member, node_id="i-1", limit=5, topology={"topology.example.com/zone": "b"})
     wait(lambda: csi_node(member), lambda: member.said())
@@ -104,7 +104,7 @@ def test_csinode_of_another_node_is_replaced_and_other_drivers_stay(make_member,
     wait(lambda: names_of(csi_node(member)) == {DRIVER, "other.example.com"}, lambda: csi_node(member))
 
 
-def test_claim_is_staged_published_and_given_back(make_member, make_driver):
+def test_claim_is_staged_published_unpublished_and_unstaged(make_member, make_driver):
     member = make_member()
     driver = make_driver(member)
     csi_driver_object(member)
@@ -183,7 +183,7 @@ def test_volume_waits_until_it_is_attached(make_member, make_driver):
     wait(lambda: not in_use(), in_use)
 
 
-def test_two_pods_share_a_stage_also_over_a_restart_of_the_agent(make_member, make_driver):
+def test_two_pods_share_a_staged_volume_across_a_restart_of_the_agent(make_member, make_driver):
     member = make_member()
     driver = make_driver(member)
     csi_driver_object(member)
@@ -202,7 +202,7 @@ def test_two_pods_share_a_stage_also_over_a_restart_of_the_agent(make_member, ma
     assert not os.path.exists(stage_directory(member))
 
 
-def test_refused_stage_is_an_event_and_leaves_nothing(make_member, make_driver):
+def test_refused_staging_is_an_event_and_leaves_nothing_behind(make_member, make_driver):
     member = make_member()
     driver = make_driver(member)
     csi_driver_object(member)
@@ -216,7 +216,7 @@ def test_refused_stage_is_an_event_and_leaves_nothing(make_member, make_driver):
     member.wait_reported_phase("web", "Running")
 
 
-def test_claim_without_its_driver_waits_with_the_kubelets_words(make_member, make_driver):
+def test_claim_without_its_driver_waits_with_the_message_of_the_kubelet(make_member, make_driver):
     member = make_member()
     csi_driver_object(member)
     disk(member)

@@ -162,7 +162,7 @@ def test_volume_of_a_driver_that_cannot_expand_is_mounted_as_it_is_for_an_old_co
     assert driver.count(CALL) == 0 and read(member)["status"]["capacity"] == {"storage": "1Gi"}
 
 
-def test_failed_expansion_of_a_running_pod_is_an_event_and_tried_again(make):
+def test_failed_expansion_is_an_event_of_the_running_pod_and_retried(make):
     member, driver = make()
     pid = start(member)
     driver.fail(CALL, grpc.StatusCode.INTERNAL, "no", times=1)
@@ -187,7 +187,7 @@ def test_pod_waits_until_a_failed_expansion_succeeds(make):
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_infeasible_expansion_is_not_tried_again(make, running):
+def test_infeasible_expansion_is_not_retried(make, running):
     member, driver = make()
     if running:
         start(member)
@@ -206,7 +206,7 @@ def test_infeasible_expansion_is_not_tried_again(make, running):
     assert driver.count(CALL) == 1 and read(member)["status"]["capacity"] == {"storage": "1Gi"}
 
 
-def test_failure_of_a_size_that_is_no_longer_requested_is_infeasible(make):
+def test_failed_expansion_is_infeasible_once_its_size_is_not_requested_any_more(make):
     member, driver = make()
     start(member)
     driver.fail(CALL, grpc.StatusCode.INTERNAL, "no")
@@ -248,7 +248,7 @@ def test_volume_of_many_nodes_is_expanded_after_another_node_has_written_the_cla
     assert member.api.asked("patch", "persistentvolumeclaims", subresource="status") == []
 
 
-def test_stage_that_its_controller_has_begun_is_not_changed(make):
+def test_expansion_stage_of_the_controller_is_not_changed(make):
     member, driver = make()
     start(member)
     expand(member, stage="ControllerResizeInProgress")
@@ -261,7 +261,7 @@ def test_stage_that_its_controller_has_begun_is_not_changed(make):
 
 
 @pytest.mark.parametrize("point, calls", [("csi.expanding", 1), ("csi.expanded", 2)])
-def test_agent_that_dies_while_it_expands_continues(archive, api, point, calls):
+def test_expansion_continues_after_the_agent_dies(archive, api, point, calls):
     member = failing.FailingMember(api, archive=archive)
     driver = CsiDriver(member, capabilities=(STAGE, EXPAND))
     try:

@@ -28,13 +28,13 @@ def metrics(member):
     return [line for line in member.get("/metrics")[1].splitlines() if line.startswith("kubelet_volume_stats_")]
 
 
-def test_usage_of_a_claim_is_in_the_summary_and_the_metrics(make_member, make_driver):
+def test_claim_usage_is_in_the_summary_and_the_metrics(make_member, make_driver):
     member = make_member()
     driver = make_driver(member, capabilities=[STAGE, STATS])
     csi_driver_object(member)
     disk(member)
     start(member, "one", "two")
-    assert driver.count("NodeGetVolumeStats") == 0, "nobody has asked"
+    assert driver.count("NodeGetVolumeStats") == 0, "there was no request"
     found = wait(lambda: volumes_of(member, "one"), lambda: member.said())
     assert [{key: value for key, value in one.items() if key != "time"} for one in found] == [
         {"name": "v", "pvcRef": {"name": "c", "namespace": "default"}, **NUMBERS}]
@@ -46,10 +46,10 @@ def test_usage_of_a_claim_is_in_the_summary_and_the_metrics(make_member, make_dr
         ("capacity_bytes", 1000), ("available_bytes", 700), ("used_bytes", 300), ("inodes", 100), ("inodes_free", 70), ("inodes_used", 30))}
     wait(lambda: set(metrics(member)) == expected, lambda: metrics(member))
     volumes_of(member, "one")
-    assert driver.count("NodeGetVolumeStats") == 2, "within a minute it is asked once for each pod"
+    assert driver.count("NodeGetVolumeStats") == 2, "within a minute it is queried once for each pod"
 
 
-def test_health_of_a_volume_is_reported_by_drivers_that_know_it(make_member, make_driver):
+def test_volume_health_is_reported_if_the_driver_supports_it(make_member, make_driver):
     member = make_member()
     driver = make_driver(member, capabilities=[STATS, CONDITION])
     driver.is_abnormal = True

@@ -79,7 +79,7 @@ def test_ephemeral_volume_lives_as_long_as_its_pod(node, driver):
     assert data == {"attachmentID": data["attachmentID"], "driverName": DRIVER, "nodeName": node.node_name, "specVolID": "v",
                     "volumeHandle": call["id"], "volumeLifecycleMode": "Ephemeral"}
     assert call["id"].startswith("csi-") and len(call["id"]) == 68
-    wait(lambda: world.read(directory + "/mount/word") == "kept\n", "what the container writes is in the driver's mount")
+    wait(lambda: world.read(directory + "/mount/word") == "kept\n", "the output of the container is in the driver's mount")
     node.remove("web")
     node.wait_gone("web")
     assert driver.methods() == ["NodePublishVolume", "NodeUnpublishVolume"]
@@ -106,7 +106,7 @@ def test_fs_group_is_applied_by_type_or_by_the_driver(node, make_driver, capabil
     assert driver.call("NodePublishVolume")["capability"]["group"] == ("2000" if GROUP in capabilities else "")
 
 
-def test_pod_waits_for_its_driver_with_the_kubelets_words(node, make_driver):
+def test_pod_waits_for_its_driver_with_the_message_of_the_kubelet(node, make_driver):
     node.drop(csi_pod("web"))
     wait_failed(node, "web", f'MountVolume.SetUp failed for volume "v" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: '
                 f"driver name {DRIVER} not found in the list of registered CSI drivers")
@@ -116,7 +116,7 @@ def test_pod_waits_for_its_driver_with_the_kubelets_words(node, make_driver):
     assert driver.methods() == ["NodePublishVolume"]
 
 
-def test_refused_publish_is_an_event_and_leaves_nothing(node, driver):
+def test_refused_publishing_is_an_event_and_leaves_nothing_behind(node, driver):
     driver.fail("NodePublishVolume", CODES.INVALID_ARGUMENT, "no such disk")
     node.drop(csi_pod("web"))
     wait_failed(node, "web", 'MountVolume.SetUp failed for volume "v" : rpc error: code = InvalidArgument desc = no such disk')
@@ -127,7 +127,7 @@ def test_refused_publish_is_an_event_and_leaves_nothing(node, driver):
     wait_cleaned(node)
 
 
-def test_publish_that_may_have_happened_is_undone(node, driver):
+def test_volume_is_unpublished_after_a_publish_with_an_unknown_result(node, driver):
     driver.fail("NodePublishVolume", CODES.DEADLINE_EXCEEDED, "slow")
     node.drop(csi_pod("web"))
     wait_failed(node, "web", "code = DeadlineExceeded desc = slow")
@@ -138,7 +138,7 @@ def test_publish_that_may_have_happened_is_undone(node, driver):
     wait_cleaned(node)
 
 
-def test_publish_succeeds_once_its_cause_is_gone(node, driver):
+def test_publishing_succeeds_once_the_cause_of_its_failure_is_removed(node, driver):
     driver.fail("NodePublishVolume", CODES.INTERNAL, "not yet", times=2)
     node.drop(csi_pod("web"))
     node.wait_running("web")
@@ -146,7 +146,7 @@ def test_publish_succeeds_once_its_cause_is_gone(node, driver):
     assert len(failed_mounts(node, "web")) >= 1
 
 
-def test_pod_that_is_deleted_while_its_volume_is_published_leaves_nothing(node, driver):
+def test_pod_deleted_while_its_volume_is_published_leaves_nothing_behind(node, driver):
     event = driver.hold_back("NodePublishVolume")
     node.drop(csi_pod("web"))
     wait(lambda: driver.count("NodePublishVolume"), lambda: node.said())
@@ -158,7 +158,7 @@ def test_pod_that_is_deleted_while_its_volume_is_published_leaves_nothing(node, 
     wait_cleaned(node)
 
 
-def test_unpublish_is_tried_until_it_succeeds(node, driver):
+def test_unpublishing_is_retried_until_it_succeeds(node, driver):
     node.drop(csi_pod("web"))
     node.wait_running("web")
     driver.fail("NodeUnpublishVolume", CODES.INTERNAL, "busy", times=2)
@@ -196,7 +196,7 @@ def test_pod_that_is_removed_while_no_agent_runs_has_its_volume_unmounted(node, 
     wait_cleaned(node)
 
 
-def test_agent_that_dies_after_the_unmount_leaves_nothing(archive):
+def test_volume_leaves_nothing_behind_if_the_agent_dies_after_the_unmount(archive):
     node = failing.FailingNode(archive)
     driver = CsiDriver(node).register().wait_registered()
     try:
@@ -213,7 +213,7 @@ def test_agent_that_dies_after_the_unmount_leaves_nothing(archive):
         driver.stop()
 
 
-def test_volume_of_a_pod_that_nobody_knows_is_unmounted_once_its_driver_is_there(node, make_driver):
+def test_volume_of_an_unknown_pod_is_unmounted_once_its_driver_is_registered(node, make_driver):
     node.kill9()
     directory = os.path.join(node.directory, "kubelet", "pods", "5f0c", "volumes", "kubernetes.io~csi", "v")
     os.makedirs(directory)
@@ -250,7 +250,7 @@ def test_driver_that_deregisters_keeps_the_pod_until_it_returns(node, driver):
     wait_cleaned(node)
 
 
-def test_completed_pod_gives_its_volume_back(node, driver):
+def test_completed_pod_has_its_volume_unpublished(node, driver):
     node.drop(csi_pod("web", "exit 0", restartPolicy="Never"))
     node.wait_phase("web", "Succeeded")
     wait(lambda: driver.methods() == ["NodePublishVolume", "NodeUnpublishVolume"], lambda: (driver.calls, node.said()))
@@ -261,14 +261,14 @@ def test_completed_pod_gives_its_volume_back(node, driver):
     (("4.9.12",), "None of the versions specified [4.9.12] are supported"), ((), "Plugin returned an empty list for supported versions"),
     (("0.3.0",), "None of the versions specified [0.3.0] are supported"),
 ])
-def test_driver_of_other_versions_is_refused(make_driver, versions, error):
+def test_driver_with_unsupported_versions_is_refused(make_driver, versions, error):
     driver = make_driver(versions=versions)
     assert wait_refused(driver.registrar) == (
         "RegisterPlugin error -- plugin validation failed with err: validation failed for CSI Driver "
         f"{DRIVER} at endpoint {driver.path}: kubernetes.io/csi: ValidatePlugin for CSI driver \"{DRIVER}\" failed. {error}")
 
 
-def test_driver_of_the_same_name_needs_a_higher_version(node, make_driver):
+def test_driver_with_a_registered_name_needs_a_higher_version(node, make_driver):
     make_driver(versions=("1.2.3", "boo", "2.0.1")).wait_registered()
     second = CsiDriver(node, name=DRIVER)
     try:
@@ -292,7 +292,7 @@ def test_driver_that_cannot_report_its_node_is_refused_and_queried_again(make_dr
     driver.wait_registered()
 
 
-def test_driver_at_a_socket_elsewhere_is_refused(node, make_driver):
+def test_driver_whose_socket_is_outside_of_its_directory_is_refused(node, make_driver):
     driver = make_driver()
     driver.path = "/run/elsewhere.sock"
     driver.register()

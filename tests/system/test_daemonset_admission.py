@@ -112,7 +112,7 @@ def fixture_make_cluster(make_member):
 
 # Which sets
 
-def test_set_of_another_namespace_waits_for_its_controller(make_cluster):
+def test_daemonset_outside_of_the_configured_namespaces_waits_for_its_controller(make_cluster):
     cluster = make_cluster()
     cluster.make_namespace(enforce="privileged")
     cluster.make_set("logd")
@@ -133,7 +133,7 @@ def test_set_of_another_namespace_waits_for_its_controller(make_cluster):
 @pytest.mark.parametrize("settings, runs", [
     ({"daemonSetNamespaces": ["team"]}, True), ({"daemonSetNamespaces": ["*"]}, True), ({"daemonSets": "node"}, True),
     ({"daemonSetNamespaces": ["other"]}, False), ({"daemonSets": "node", "daemonSetNamespaces": ["other"]}, False)])
-def test_configured_namespaces_decide(make_cluster, settings, runs):
+def test_daemonset_is_placed_only_in_the_configured_namespaces(make_cluster, settings, runs):
     cluster = make_cluster(**settings)
     cluster.make_namespace()
     cluster.make_set("logd")
@@ -168,7 +168,7 @@ def delete_bound(cluster, name="logd-abcde"):
     wait(lambda: not cluster.api.get("pods", "team", name), "the bound pod is gone")
 
 
-def test_set_whose_pod_was_bound_here_is_taken_over(make_cluster):
+def test_daemonset_whose_pod_was_bound_here_is_taken_over(make_cluster):
     cluster, _ = run_bound_pod(make_cluster)
     delete_bound(cluster)
     name, _ = cluster.wait_runs("logd")
@@ -177,7 +177,7 @@ def test_set_whose_pod_was_bound_here_is_taken_over(make_cluster):
 
 
 @pytest.mark.parametrize("boot", [False, True], ids=["restart", "boot"])
-def test_set_whose_pod_was_deleted_while_no_agent_ran_is_taken_over(make_cluster, boot):
+def test_daemonset_whose_pod_was_deleted_while_no_agent_ran_is_taken_over(make_cluster, boot):
     cluster, _ = run_bound_pod(make_cluster)
     if boot:
         reboot(cluster.member)
@@ -188,7 +188,7 @@ def test_set_whose_pod_was_deleted_while_no_agent_ran_is_taken_over(make_cluster
     cluster.wait_runs("logd")
 
 
-def test_proof_survives_a_restart_after_the_pod_is_gone(make_cluster):
+def test_proof_of_admission_survives_a_restart_after_the_pod_is_removed(make_cluster):
     cluster = make_cluster(nodeLabels={"disk": "ssd"})
     cluster.make_namespace()
     bind(cluster, cluster.make_set("logd", nodeSelector={"disk": "ssd"}))
@@ -206,7 +206,7 @@ def test_proof_survives_a_restart_after_the_pod_is_gone(make_cluster):
 
 
 @pytest.mark.parametrize("change", ["template", "label", "namespace", "owner"])
-def test_other_pods_prove_nothing(make_cluster, change):
+def test_pods_that_a_user_can_create_do_not_prove_admission(make_cluster, change):
     """A user may create such pods: with another spec, a label that the selector does not match, another namespace, or
     another set."""
     cluster = make_cluster()
@@ -246,7 +246,7 @@ def test_bound_pod_stays_if_the_next_template_is_not_admitted(make_cluster):
 
 @pytest.mark.parametrize("settings", [{"daemonSetNamespaces": ["team"]}, {"daemonSets": "node"}], ids=["auto", "node"])
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
-def test_set_that_violates_the_level_of_its_namespace_is_not_placed(make_cluster, level, settings):
+def test_daemonset_that_violates_the_level_of_its_namespace_is_not_placed(make_cluster, level, settings):
     cluster = make_cluster(**settings)
     cluster.make_namespace(enforce=level)
     cluster.make_namespace("free")
@@ -257,7 +257,7 @@ def test_set_that_violates_the_level_of_its_namespace_is_not_placed(make_cluster
     cluster.wait_refused("evil", "PodSecurity", "privileged")
 
 
-def test_set_for_another_system_that_its_level_allows_more_never_starts(make_cluster):
+def test_daemonset_for_another_system_never_starts_though_its_level_exempts_it(make_cluster):
     """The levels exempt pods for Windows, which no Linux node runs."""
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace(enforce="restricted")
@@ -278,7 +278,7 @@ def test_set_for_another_system_that_its_level_allows_more_never_starts(make_clu
 
 @pytest.mark.parametrize("template", [{"priority": 2000001000}, {"priority": 1, "priorityClassName": "system-node-critical"},
                                       {"priority": 1, "priorityClassName": "unknown"}], ids=["none", "system", "other"])
-def test_priority_that_no_class_has_given_is_refused(make_cluster, template):
+def test_priority_without_a_matching_class_is_refused(make_cluster, template):
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace()
     cluster.make_set("logd", **template)
@@ -292,7 +292,7 @@ def test_priority_that_no_class_has_given_is_refused(make_cluster, template):
     cluster.wait_refused("logd", "Priority", "PriorityClass")
 
 
-def test_proven_set_is_still_checked(make_cluster):
+def test_admitted_daemonset_is_still_checked_against_its_level(make_cluster):
     cluster, _ = run_bound_pod(make_cluster)
     cluster.label(enforce="restricted")
     delete_bound(cluster)
@@ -301,7 +301,7 @@ def test_proven_set_is_still_checked(make_cluster):
     cluster.wait_runs("logd")
 
 
-def test_changed_label_holds_for_the_next_pod(make_cluster):
+def test_changed_level_applies_to_the_next_pod(make_cluster):
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace(enforce="baseline", version="v1.30")
     cluster.make_evil_set()
@@ -342,7 +342,7 @@ def test_next_template_that_violates_the_level_leaves_the_pod_running(make_clust
 @pytest.mark.parametrize("labels, text", [
     ({"enforce": "none"}, "the unknown level 'none'"), ({"enforce": ""}, "the unknown level ''"),
     ({"enforce": "baseline", "version": "v1.99"}, "the unknown version 'v1.99'"), ({"version": "newest"}, "the unknown version 'newest'")])
-def test_unknown_levels_and_versions_place_nothing(make_cluster, labels, text):
+def test_daemonset_is_not_placed_if_the_level_or_version_is_unknown(make_cluster, labels, text):
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace(**labels)
     cluster.make_set("logd")
@@ -350,7 +350,7 @@ def test_unknown_levels_and_versions_place_nothing(make_cluster, labels, text):
     cluster.wait_refused("logd", "NamespaceUnknown", text)
 
 
-def test_namespace_that_may_not_be_read_places_nothing(make_cluster):
+def test_daemonset_is_not_placed_if_its_namespace_cannot_be_read(make_cluster):
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace()
     cluster.make_set("logd")
@@ -366,7 +366,7 @@ def test_namespace_that_may_not_be_read_places_nothing(make_cluster):
 # Without the server
 
 @pytest.mark.parametrize("boot", [False, True], ids=["restart", "boot"])
-def test_cached_level_holds_while_the_server_is_unreachable(make_cluster, boot):
+def test_cached_level_applies_while_the_server_is_unreachable(make_cluster, boot):
     names = {"daemonSetNamespaces": ["team", "locked", "unread"]}
     cluster = make_cluster(**names)
     cluster.make_namespace()
@@ -395,7 +395,7 @@ def test_cached_level_holds_while_the_server_is_unreachable(make_cluster, boot):
     cluster.wait_runs("other")
 
 
-def test_pod_that_an_earlier_agent_has_made_keeps_running(make_cluster):
+def test_pod_created_by_an_earlier_agent_keeps_running(make_cluster):
     """The pod was created before its namespace enforced a level, or by a version that did not check it."""
     cluster = make_cluster(daemonSetNamespaces=["team"])
     cluster.make_namespace()

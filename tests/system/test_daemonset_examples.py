@@ -108,7 +108,7 @@ def test_priority_class_next_to_the_set_applies(node):
 
 # ---- which nodes ----
 
-def test_required_node_affinity_decides_and_preferred_does_not(make_node):
+def test_only_required_node_affinity_excludes_the_node(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"kubernetes.io/e2e-az-name": "e2e-az2"}}})
 
     def with_zones(name, *zones):
@@ -128,7 +128,7 @@ def test_required_node_affinity_decides_and_preferred_does_not(make_node):
 @pytest.mark.parametrize("operator, values, runs", [
     ("In", ["8"], True), ("NotIn", ["8"], False), ("Exists", None, True), ("DoesNotExist", None, False),
     ("Gt", ["4"], True), ("Gt", ["8"], False), ("Lt", ["9"], True), ("Lt", ["8"], False)])
-def test_each_node_affinity_operator_decides(shared_node, tmp_path, operator, values, runs):
+def test_each_node_affinity_operator_is_evaluated(shared_node, tmp_path, operator, values, runs):
     expression = {"key": "cpus", "operator": operator, **({"values": values} if values else {})}
     path = tmp_path / "set.yaml"
     path.write_text(specs.text(specs.daemonset("set", affinity={"nodeAffinity": {SELECTED: {
@@ -157,7 +157,7 @@ def test_pod_affinity_of_a_zone_counts_only_pods_of_this_node(make_node):
     assert world.is_alive(init_of(node, wait_daemon(node, "shy"))), "a running pod is not evaluated again"
 
 
-def test_node_name_of_the_template_decides(node):
+def test_node_name_of_the_template_selects_the_node(node):
     node.drop(specs.daemonset("here", nodeName=NODE_NAME))
     node.drop(specs.daemonset("elsewhere", nodeName="node2"))
     assert wait_daemon(node, "here")["spec"]["nodeName"] == NODE_NAME
@@ -191,7 +191,7 @@ def test_prefer_no_schedule_excludes_no_pod(make_node):
 
 # ---- updating ----
 
-def test_rollback_example_works(node):
+def test_rollback_example_restores_the_previous_revision(node):
     for version in ("1", "2", "3"):
         node.drop(logs(version))
         wait_version(node, version)
@@ -261,7 +261,7 @@ def test_static_pod_follows_its_file(node):
     run_cli(node, "delete", "pod", f"static-{NODE_NAME}")
     wait(lambda: not world.is_alive(pid), "it is stopped")
     node.wait_running("static")
-    assert node.init("static") != pid, "its file wants it still"
+    assert node.init("static") != pid, "its file still requires it"
     node.remove("static")
     node.wait_gone("static")
 
@@ -275,7 +275,7 @@ def test_static_pod_path_of_the_kubelet_is_read(make_node):
     node.launch(specs.pod("static"))
 
 
-def test_daemon_has_what_plain_host_daemons_lack(node):
+def test_daemonset_pod_has_logs_limits_and_metrics(node):
     node.drop(specs.daemonset("plain", specs.container(
         script="echo as any application; " + specs.IDLE,
         resources={"limits": {"memory": "64Mi", "cpu": "200m"}, "requests": {"cpu": "100m"}})))

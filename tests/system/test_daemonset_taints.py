@@ -50,7 +50,7 @@ def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
     node.write_config()
     wait_daemon(node, "hasty")
     assert world.is_alive(pid)
-    # The seconds start again with the next taint.
+    # The time starts again with the next taint.
     start = time.monotonic()
     node.write_config(registerWithTaints=[LEAVE])
     wait_none(node, "patient")
@@ -68,7 +68,7 @@ def test_longest_toleration_applies(node):
     assert world.is_alive(pid)
 
 
-def test_time_added_in_the_future_is_now(node):
+def test_taint_time_in_the_future_counts_as_now(node):
     """The clock of the machine was set back while no agent ran."""
     node.drop(daemonset_that_tolerates("patient", 20))
     pid = init_of(node, wait_daemon(node, "patient"))

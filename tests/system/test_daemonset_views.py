@@ -45,7 +45,7 @@ def test_get_daemonsets_watch_prints_changes(node):
             watching.kill()
 
 
-def test_commands_for_a_pod_take_a_daemonset_for_its_pod_on_this_node(node):
+def test_pod_commands_accept_a_daemonset_instead_of_its_pod(node):
     node.drop(specs.daemonset("logger", specs.container(script="echo of the set; " + specs.IDLE, env=[{"name": "OF", "value": "set"}])))
     node.launch(specs.pod("talker", specs.container(script="echo of the pod; " + specs.IDLE)))
     wait_daemon(node, "logger")
@@ -156,7 +156,7 @@ def test_events_of_daemonsets_are_those_of_the_controller(node):
     assert "Created pod" not in run_cli(node, "get", "events"), "an existing pod was not created"
 
 
-def test_failed_placement_and_failed_create_are_events(node):
+def test_failed_placement_and_failed_creation_are_events(node):
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "kubernetes.io/hostname"}]}}
     node.drop(specs.daemonset("social", affinity=affinity))
@@ -179,7 +179,7 @@ def test_failed_placement_and_failed_create_are_events(node):
     assert "Rollout:" not in run_cli(node, "describe", "ds", "logs"), "there is no error"
 
 
-def test_daemon_pod_is_listed_with_the_manifest_of_its_set(node):
+def test_daemon_pod_is_listed_with_the_manifest_of_its_daemonset(node):
     node.drop(specs.text(specs.daemonset("logs"), specs.pod("beside")), file="both.yaml")
     name = wait_daemon(node, "logs")["metadata"]["name"]
     row, = json.loads(node.get("/manifests")[1])["items"]

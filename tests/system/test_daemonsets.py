@@ -262,7 +262,7 @@ def test_selector_is_immutable(node):
     assert world.is_alive(pid)
 
 
-def test_overlapping_selectors_are_warned_of(node):
+def test_overlapping_selectors_cause_a_warning(node):
     for name in ("one", "two"):
         daemonset = specs.daemonset(name)
         daemonset["spec"]["selector"]["matchLabels"] = {"team": "x"}
@@ -354,7 +354,7 @@ def test_unschedulable_node_runs_daemons(make_node):
     wait_daemon(node, "logs")
 
 
-def test_each_node_runs_its_share_of_the_same_files(make_node):
+def test_each_node_runs_the_daemonsets_that_select_it_from_the_same_files(make_node):
     files = [specs.daemonset("everywhere"), specs.daemonset("storage", nodeSelector={"disktype": "ssd"}),
              specs.daemonset("gpu", nodeSelector={"gpu": "yes"})]
     for labels, expected in (({"disktype": "ssd"}, {"everywhere", "storage"}), ({"gpu": "yes"}, {"everywhere", "gpu"})):
@@ -366,7 +366,7 @@ def test_each_node_runs_its_share_of_the_same_files(make_node):
         assert {pod["metadata"]["labels"]["app"] for pod in node.pods()} == expected
 
 
-def test_label_change_is_evaluated_for_many_sets(make_node):
+def test_label_change_is_evaluated_for_many_daemonsets(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "none"}}})
     node.drop(specs.text(*[specs.daemonset(f"idle{i}", nodeSelector={"role": f"r{i}"}) for i in range(300)]),
               file="many.yaml")

@@ -150,7 +150,7 @@ def test_dump_does_not_contain_values_of_secrets(node):
         assert word not in text, text
 
 
-def test_dump_of_50_pods_is_whole_and_does_not_stop_the_agent(node):
+def test_dump_of_50_pods_is_complete_and_does_not_block_the_agent(node):
     """Several clients request it at once, one of which does not read at all."""
     for i in range(50):
         node.drop(specs.pod(f"p{i}"))

@@ -88,7 +88,7 @@ def test_bundle_overwrites_no_file_and_leaves_none_behind(node):
         assert node.cli("debug", "bundle", *words).returncode == 2
 
 
-def test_bundle_is_bounded(node, tmp_path):
+def test_bundle_limits_logs_and_journal(node, tmp_path):
     with_journal(node, tmp_path, "0123456789abcde\n" * (600 * 1024))
     node.drop(specs.pod("web", specs.container(script="i=0; while [ $i -lt 5000 ]; do echo line $i of many; i=$((i+1)); done; exec sleep inf")), "web.yaml")
     node.wait_running("web")
@@ -99,7 +99,7 @@ def test_bundle_is_bounded(node, tmp_path):
     assert found["agent.log"].endswith(b"(cut here)\n") and len(found["agent.log"]) < 9 * 1024 * 1024
 
 
-def test_others_get_what_they_may_read(node):
+def test_bundle_of_a_group_member_omits_dump_and_configuration(node):
     """Members of the socket's group get pods, but neither the dump nor the configuration."""
     for path in (node.directory, node.run):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXOTH)

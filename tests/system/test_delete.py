@@ -60,7 +60,7 @@ def test_a_deletion_has_the_requested_grace_period(node):
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     assert world.is_alive(init), "it has ten minutes"
     assert node.cli("delete", "pod", "deaf", "--now").returncode == 0
-    wait(lambda: not world.is_alive(init), "the shorter grace counts")
+    wait(lambda: not world.is_alive(init), "the shorter grace period applies")
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
     node.wait_running("deaf")
     node.wait_trap("deaf")
@@ -98,7 +98,7 @@ def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     assert world.is_alive(init) and node.pod("late")["status"]["phase"] == "Running", "it has ten minutes"
     node.drop(late)  # the next instance is without a deadline
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
-    wait(lambda: not world.is_alive(init), "the shorter grace counts")
+    wait(lambda: not world.is_alive(init), "the shorter grace period applies")
     node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
     node.wait_running("late")
     node.wait_trap("late")
@@ -115,7 +115,7 @@ def test_a_deleted_pod_without_its_manifest_does_not_start_again(node):
     node.wait_gone("deaf")
 
 
-def test_a_pod_that_goes_before_its_deletion_is_not_waited_for(node):
+def test_a_pod_that_is_removed_before_its_deletion_is_not_waited_for(node):
     node.launch(specs.pod("goes", metadata={"labels": {"app": "web"}}))
     node.launch(specs.pod("stays", metadata={"labels": {"app": "web"}}))
     answer = run_while_a_pod_goes(node, "goes", "delete", "pod", "-l", "app=web", "--wait")

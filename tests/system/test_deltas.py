@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deltas between images: an update is made from the old image's layers and a few bytes. If anything is wrong with a
+"""Deltas between images: an update is created from the old image's layers and a few bytes. If anything is wrong with a
 delta, the image is pulled as if there were none."""
 
 import glob
@@ -165,14 +165,14 @@ def test_a_delta_is_found_among_the_referrers_of_the_image(world):
     expect_delta(world, world.pull_new(behave))
 
 
-def test_the_first_pull_of_a_repository_asks_for_no_delta(world):
+def test_the_first_pull_of_a_repository_requests_no_delta(world):
     world.offer()
     status, said, registry = world.pull_new()
     assert status == 0 and "delta" not in said
     assert not registry.asked("/referrers/") and not registry.asked("/manifests/sha256-")
 
 
-def test_the_delta_of_an_image_that_is_here_is_used(world):
+def test_a_delta_whose_base_image_is_present_is_used(world):
     world.pull_old().offer()
     other = deltas.artifact(world.old, world.new, {world.new.layers[0]: b"for another image"}, base="sha256:" + "1" * 64)
     deltas.offer(world.new, other, world.delta)
@@ -326,7 +326,7 @@ def test_a_broken_delta_is_reported_and_the_layers_are_pulled(world, fault):
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../../../secret"])
-def test_a_link_of_the_old_image_leads_nowhere_on_the_host(tmp_path, serve, target):
+def test_a_link_in_the_old_image_does_not_lead_to_the_host(tmp_path, serve, target):
     (tmp_path / "secret").write_bytes(b"secret")
     path = tmp_path / "old.tar"
     with tarfile.open(path, "w") as tar:
@@ -356,7 +356,7 @@ def test_a_blob_that_the_registry_damaged_is_reported_and_the_layers_are_pulled(
     expect_whole(world, result, "the delta cannot be applied")
 
 
-def test_documents_of_a_delta_that_was_given_up_are_ignored(tmp_path, serve):
+def test_documents_of_an_abandoned_delta_are_ignored(tmp_path, serve):
     layers = [NEW[0], *[{f"top{i}": RANDOM[i:60_000 + i]} for i in range(6)]]
     old = [OLD[0], *[{f"top{i}": RANDOM[:60_000]} for i in range(6)]]
     world = World(tmp_path, serve, Blobs(old), Blobs(layers))
@@ -386,7 +386,7 @@ def other_fetchers(process, port):
 
 
 @pytest.mark.parametrize("during", ["document", "layer"])
-def test_the_reply_of_a_document_that_was_given_up_is_ignored(world, during):
+def test_the_reply_for_an_abandoned_document_is_ignored(world, during):
     """An idle fetcher dies, and the pull does not wait for the fetcher that requests the document."""
     world.pull_old().offer()
     later = "/sha256-" if during == "document" else json.loads(world.delta)["layers"][-1]["digest"]
@@ -394,7 +394,7 @@ def test_the_reply_of_a_document_that_was_given_up_is_ignored(world, during):
 
     def behave(handler):
         if "/referrers/" in handler.path:
-            wait(lambda: process, "the test knows the process")
+            wait(lambda: process, "the test has the process")
             os.kill(other_fetchers(process[0], handler.client_address[1])[0], signal.SIGKILL)
             is_late.wait(DEADLINE)
             handler.answer(404)
@@ -442,7 +442,7 @@ def test_a_registry_that_cannot_list_referrers_is_pulled_from(world, answer):
 
 
 @pytest.mark.parametrize("when", ["arriving", "applied"])
-def test_an_update_killed_in_between_leaves_the_old_image_whole_and_is_repeated(world, when):
+def test_an_interrupted_update_keeps_the_old_image_complete_and_is_repeated(world, when):
     hang, asked = threading.Event(), threading.Event()
     world.pull_old().offer()
     part = json.loads(world.delta)["layers"][-1]["digest"]
@@ -532,7 +532,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("case", MADE)
-def test_a_delta_that_was_made_gives_the_new_image(tmp_path, serve, case):
+def test_a_created_delta_gives_the_new_image(tmp_path, serve, case):
     world = World(tmp_path, serve, Blobs(MADE[case][0]), Blobs(MADE[case][1]))
     old = deltas.image_archive(tmp_path / "old.tar", world.old)
     new = deltas.image_archive(tmp_path / "new.tar", world.new)
@@ -617,7 +617,7 @@ def reader(name, image, policy="IfNotPresent"):
 
 
 def expect_version(node, name, version, library):
-    wait(lambda: len(node.logged(name)) >= 2, lambda: f"pod '{name}' has said what it is")
+    wait(lambda: len(node.logged(name)) >= 2, lambda: f"pod '{name}' has printed its version")
     assert node.logged(name)[0].strip() == version
     assert node.logged(name)[1].split()[0] == digest_of(library)[7:]
 
@@ -751,7 +751,7 @@ def test_an_agent_killed_while_a_delta_is_applied_repeats_it(make_node, versions
     expect_version(node, "one", "1", LIBRARY)
 
 
-def test_the_command_line_refuses_incomplete_words(make_node):
+def test_the_command_line_refuses_incomplete_arguments(make_node):
     node = make_node(archive=None)
     assert "needs two images" in node.cli("images", "diff", "one").stderr
     failed = node.cli("images", "diff", "one", "two", f"{node.data}/out")

@@ -61,7 +61,7 @@ def live_through_shortage(node, n):
 
 
 @pytest.mark.parametrize("counts", [(0, 2, 5), pytest.param(range(32), marks=pytest.mark.long)], ids=["few", "many"])
-def test_a_pod_that_found_no_descriptors_starts_when_there_are_some(node, counts):
+def test_a_pod_starts_once_descriptors_are_available_again(node, counts):
     node.launch(specs.pod("well"))
     pid = node.init("well")
     start = world.start_time(pid)
@@ -101,7 +101,7 @@ def connect(node):
     return client
 
 
-def test_a_client_that_finds_no_descriptor_is_refused(node):
+def test_a_client_is_refused_while_no_descriptor_is_available(node):
     node.launch(specs.pod("well"))
     pid = node.init("well")
     leave_descriptors(node.agent.pid, 10)

@@ -44,7 +44,7 @@ def counts(node, resource=GPU):
 
 def wait_counts(node, capacity, allocatable, resource=GPU):
     wait(lambda: counts(node, resource) == (str(capacity), str(allocatable)),
-         lambda: f"{resource}: {capacity}/{allocatable}, not {counts(node, resource)}; it said:\n{node.said()}")
+         lambda: f"{resource}: {capacity}/{allocatable}, not {counts(node, resource)}; its log:\n{node.said()}")
 
 
 def device_container(name="main", n=1, resource=GPU, script=specs.IDLE, **fields):
@@ -84,7 +84,7 @@ def test_devices_count_in_capacity_and_the_healthy_ones_in_allocatable(node, mak
     wait_counts(node, 4, 0)
 
 
-def test_registration_is_refused_in_the_kubelets_words(node, make_plugin):
+def test_registration_is_refused_with_the_message_of_the_kubelet(node, make_plugin):
     plugin = make_plugin(register=False)
     error = plugin.register(version="v9")
     assert error.code() == grpc.StatusCode.UNKNOWN
@@ -153,7 +153,7 @@ def test_mount_of_a_plugin_is_a_new_directory_a_link_or_a_file(node, make_plugin
     assert os.listdir(tmp_path / "new" / "one here") == ["x"], "only unmounted"
 
 
-def test_pod_of_a_file_waits_for_devices_and_gets_them(node, make_plugin):
+def test_static_pod_waits_until_devices_are_available(node, make_plugin):
     node.drop(device_pod("web", device_container(n=2)))
     pod = node.wait_pod("web", lambda pod: rejection(pod)[0] == "UnexpectedAdmissionError", "waits")
     assert f"no device plugin has registered for the resource {GPU}" in rejection(pod)[1]
@@ -265,7 +265,7 @@ def test_devices_survive_kills_of_agent_and_plugin_host(node, make_plugin):
     assert plugin.count("Allocate") == 3
 
 
-def test_devices_of_a_pod_that_went_while_the_agent_was_down_are_free(node, make_plugin):
+def test_devices_of_a_pod_removed_while_the_agent_was_down_are_free(node, make_plugin):
     plugin = make_plugin(devices={"a": HEALTHY})
     wait_counts(node, 1, 1)
     node.drop(device_pod("web"))
@@ -281,7 +281,7 @@ def test_devices_of_a_pod_that_went_while_the_agent_was_down_are_free(node, make
     assert environment(node, "next")["DEVICES"] == "a"
 
 
-def test_agent_that_dies_while_a_plugin_allocates_gives_the_device_once(node, make_plugin):
+def test_device_is_allocated_once_if_the_agent_dies_during_the_allocation(node, make_plugin):
     plugin = make_plugin(devices={"a": HEALTHY})
     wait_counts(node, 1, 1)
     plugin.hold = device_plugin.event()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("built_in_network")
 ALLOCATIONS = "/var/lib/cni/networks/mainstay"
 NODE_ADDRESS6 = "2001:db8::7"
 LISTEN = "while :; do echo {} | nc -l -p 8080; done & trap 'exit 0' TERM; wait"
-# Each of these programs is another name for one of them.
+# Each of these programs is another name of the same binary.
 IPTABLES = ["/usr/sbin/xtables-nft-multi", "/usr/sbin/xtables-legacy-multi"]
 # The plugins for the test with nftables, of version 1.9 or later; Debian 12 and 13 have 1.1.
 NEWER_PLUGINS = os.environ.get("MAINSTAY_CNI_PLUGINS")
@@ -146,7 +146,7 @@ def test_pod_has_an_address_of_each_family(make_built_in):
     remove(node, "web", "other")
 
 
-def test_range_of_the_node_stays_across_restarts(make_built_in):
+def test_pod_range_of_the_node_stays_across_restarts(make_built_in):
     node = make_built_in()
     _, first = node.launch_seen(pod("one"))
     pid = node.init("one")
@@ -187,7 +187,7 @@ def test_host_ip_selects_the_families_and_addresses_of_a_host_port(make_built_in
 
 
 @pytest.mark.parametrize("name", ["all", "default"])
-def test_node_whose_ipv6_is_disabled_has_a_network_of_ipv4(make_built_in, name):
+def test_node_without_ipv6_has_an_ipv4_network(make_built_in, name):
     node = make_built_in(start=False)
     node.run_inside("sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/{name}/disable_ipv6")
     node.start()
@@ -198,7 +198,7 @@ def test_node_whose_ipv6_is_disabled_has_a_network_of_ipv4(make_built_in, name):
     remove(node, "web")
 
 
-def test_pods_of_ipv4_keep_running_when_the_network_gets_ipv6(make_built_in):
+def test_ipv4_pods_keep_running_when_the_network_gets_ipv6(make_built_in):
     """The pods keep running, like after an upgrade from a version whose network had IPv4 only."""
     node = make_built_in(config={"mainstay": {"podCIDRs": ["10.189.0.0/16"]}})
     old = node.launch_seen(listener("old", "still here", ports=[{"containerPort": 8080, "hostPort": 18092}]))
@@ -214,7 +214,7 @@ def test_pods_of_ipv4_keep_running_when_the_network_gets_ipv6(make_built_in):
         wait_reached(node, address, port, "still here")
     wait(lambda: "still here" in node.exec("new", "/bin/nc", "-w", "2", old[0], "8080"), "the new pod reaches the old one")
     assert "NetworkNotReady" not in node.cli("get", "events").stdout
-    # And back.
+    # The change is reverted.
     node.write_config(mainstay={"podCIDRs": ["10.189.0.0/16"]})
     node.restart()
     assert node.addresses("new") == new and node.init("old") == pid
@@ -248,7 +248,7 @@ def test_probe_reaches_a_pod_that_has_ipv6_only(make_built_in):
     remove(node, "web")
 
 
-def test_node_with_an_address_of_ipv6_puts_that_family_first(make_built_in):
+def test_node_with_an_ipv6_address_puts_that_family_first(make_built_in):
     node = make_built_in(arguments=["--node-ip", NODE_ADDRESS6])
     found = node.launch_seen(pod("web"))
     assert ":" in found[0] and found[1].startswith("10.189."), found
@@ -282,7 +282,7 @@ def test_node_with_a_pair_of_addresses_reports_both(make_built_in, order):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--node-ip", "::"]], ids=["discovered", "selected"])
-def test_address_of_a_node_may_be_one_of_ipv6(make_built_in, arguments):
+def test_node_address_may_be_an_ipv6_address(make_built_in, arguments):
     node = make_built_in(start=False, arguments=arguments)
     if not arguments:
         node.run_inside("ip", "address", "delete", f"{NODE_ADDRESS}/24", "dev", "host0")
@@ -295,7 +295,7 @@ def test_address_of_a_node_may_be_one_of_ipv6(make_built_in, arguments):
     node.wait_gone("host")
 
 
-def test_changed_range_of_ipv4_is_an_error_with_its_remedy(make_built_in):
+def test_changed_ipv4_range_is_an_error_with_its_remedy(make_built_in):
     node = make_built_in()
     node.launch_seen(pod("web"))
     node.write_config(mainstay={"podCIDRs": ["10.7.0.0/24"]})
@@ -369,7 +369,7 @@ def test_node_that_forwards_already_keeps_its_settings(make_built_in):
     remove(node, "web")
 
 
-def test_network_of_ipv4_forwards_no_ipv6(make_built_in):
+def test_ipv4_network_forwards_no_ipv6(make_built_in):
     node = make_built_in(config={"mainstay": {"podCIDRs": ["10.189.0.0/16"]}})
     node.launch_seen(pod("web"))
     assert (node.sysctl("all/forwarding"), node.sysctl("host0/accept_ra")) == ("0", "1")
@@ -378,7 +378,7 @@ def test_network_of_ipv4_forwards_no_ipv6(make_built_in):
 
 # ---- packet filters ----
 
-def test_kernel_without_nat_of_ipv6_gets_a_network_of_ipv4(make_built_in, tmp_path):
+def test_kernel_without_ipv6_nat_gets_an_ipv4_network(make_built_in, tmp_path):
     program = tmp_path / "ip6tables"
     program.write_text("#!/bin/sh\n[ \"$1\" = --version ] && { echo 'ip6tables v1.8.9 (legacy)'; exit; }\n"
                        "echo \"ip6tables v1.8.9 (legacy): can't initialize ip6tables table \\`nat': Table does not exist\" >&2; exit 3\n",

@@ -201,7 +201,7 @@ def save(editor, path, text):
 
 
 @pytest.mark.parametrize("name", EDITORS)
-def test_a_file_that_an_editor_saves_restarts_once_what_it_changes_and_nothing_else(shared_node, name):
+def test_saving_a_file_in_an_editor_restarts_only_the_changed_containers_once(shared_node, name):
     node, path = shared_node, shared_node.path("edited.yaml")
 
     def starts():

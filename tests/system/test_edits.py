@@ -127,7 +127,7 @@ def test_edits_without_a_restart_apply_to_running_containers(node):
 
 @pytest.mark.cgroup2
 @pytest.mark.cgroup2_quick
-def test_limits_shrink_and_go_away_while_their_container_runs(node):
+def test_limits_can_be_reduced_and_removed_while_their_container_runs(node):
     requests = {"requests": {"cpu": "50m", "memory": "8Mi"}}
     pod = specs.pod("web", specs.container(resources={**limits("400m", "64Mi"), **requests}))
     node.launch(pod)
@@ -153,7 +153,7 @@ def test_memory_limit_below_the_usage_is_not_applied_and_the_status_reports_it(n
     before, group = identity(node, "web"), node.container_cgroup("web")
     node.drop(edited(pod, resources={"limits": {"memory": "16Mi"}, "requests": {"memory": "8Mi"}}))
     now = node.wait_pod("web", lambda pod: "PodResizeInProgress" in [
-        c["type"] for c in pod["status"]["conditions"]], "says that it waits")
+        c["type"] for c in pod["status"]["conditions"]], "reports that it waits")
     assert "more is in use" in harness.condition(now, "PodResizeInProgress")["message"]
     assert "more is in use" in node.cli("describe", "pod", "web").stdout
     assert limits_of(group)[1] == str(64 << 20)
@@ -178,7 +178,7 @@ def test_a_pod_keeps_the_memory_of_a_container_that_was_refused_a_smaller_limit(
     world.wait(lambda: node.logged("web") == ["full"], "its memory is in use")
     node.drop(edited(pod, resources=memory("16Mi")))
     node.wait_pod("web", lambda pod: "PodResizeInProgress" in [
-        c["type"] for c in pod["status"]["conditions"]], "says that it waits")
+        c["type"] for c in pod["status"]["conditions"]], "reports that it waits")
     assert limits_of(node.container_cgroup("web"))[1] == str(64 << 20)
     assert limits_of(node.pod_cgroup("web"))[1] == str(128 << 20)
     os.unlink(f"/proc/{node.init('web')}/root/m/f")
@@ -296,7 +296,7 @@ def test_an_edit_restarts_a_terminated_container_of_a_running_pod(node):
     assert node.pod("web")["metadata"]["uid"] == uid
 
 
-def test_an_edited_sidecar_restarts_and_an_edited_container_of_init_replaces_the_pod(node):
+def test_an_edited_sidecar_restarts_and_an_edited_init_container_replaces_the_pod(node):
     pod = specs.pod("web", initContainers=[specs.container("first", "exit 0"),
                                            specs.container("side", restartPolicy="Always")])
     uid = node.launch(pod)["metadata"]["uid"]
@@ -320,12 +320,12 @@ def test_a_successor_that_cannot_start_leaves_its_predecessor_running(node, arch
     broken = edited(pod, image=OTHER)
     broken["spec"]["hostIPC"] = True
     node.drop(broken)
-    now = node.wait_pod("web", pending, "says why it waits")
+    now = node.wait_pod("web", pending, "reports why it waits")
     assert OTHER in pending(now) and "hostIPC" in pending(now)
     assert OTHER in node.cli("describe", "pod", "web").stdout
     assert now["metadata"]["uid"] == old and identity(node, "web") == before
     node.restart()
-    now = node.wait_pod("web", pending, "says so again")
+    now = node.wait_pod("web", pending, "reports it again")
     assert identity(node, "web") == before
     node.preload(archive_of_other)
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Running",
@@ -341,7 +341,7 @@ def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_noth
     broken = copy.deepcopy(pod)
     broken["spec"]["volumes"] = [{"name": "c", "configMap": {"name": "later"}}]
     node.drop(broken)
-    now = node.wait_pod("web", pending, "says why it waits")
+    now = node.wait_pod("web", pending, "reports why it waits")
     assert 'configmap "later" not found' in pending(now)
     node.drop(pod)
     node.wait_pod("web", lambda pod: not pending(pod), "has nothing to wait for")
@@ -358,7 +358,7 @@ def test_a_successor_whose_sub_path_cannot_be_expanded_does_not_stop_its_predece
     before = identity(node, "web")
     node.drop(specs.pod("web", specs.container(volumeMounts=[specs.mount("v", "/v", subPathExpr="$(MISSING)")]),
                         volumes=[{"name": "v", "emptyDir": {}}]))
-    assert 'missing value for "MISSING"' in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert 'missing value for "MISSING"' in pending(node.wait_pod("web", pending, "reports why it waits"))
     assert identity(node, "web") == before
 
 
@@ -383,20 +383,20 @@ def fixture_hung(node, tmp_path):
 
 
 @pytest.mark.long
-def test_a_path_of_the_host_that_hangs_holds_up_its_successor_only(node, hung):
+def test_a_host_path_that_hangs_delays_only_its_successor(node, hung):
     node.launch(specs.pod("web"))
     before = identity(node, "web")
     node.drop(specs.pod("web", volumes=[specs.host_path("v", hung, type="Directory")]))
     node.launch(specs.pod("other"))
-    assert f"the file system of {hung} has not answered for 10s" in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert f"the file system of {hung} has not answered for 10s" in pending(node.wait_pod("web", pending, "reports why it waits"))
     assert identity(node, "web") == before
 
 
-def test_a_successor_starts_when_its_path_of_the_host_is_there(node):
+def test_a_successor_starts_when_its_host_path_exists(node):
     node.launch(specs.pod("web"))
     before = identity(node, "web")
     node.drop(specs.pod("web", volumes=[specs.host_path("v", f"{node.data}/late", type="Directory")]))
-    assert f"{node.data}/late is not of type Directory" in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert f"{node.data}/late is not of type Directory" in pending(node.wait_pod("web", pending, "reports why it waits"))
     assert identity(node, "web") == before
     os.mkdir(f"{node.data}/late")
     world.wait(lambda: not world.is_alive(before[0]), "is replaced")
@@ -417,7 +417,7 @@ def test_a_successor_waits_for_the_image_of_its_volume(node):
     before = identity(node, "web")
     node.drop(specs.pod("web", specs.container(volumeMounts=[specs.mount("v", "/v")]),
                         volumes=[{"name": "v", "image": {"reference": OTHER}}]))
-    assert OTHER in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert OTHER in pending(node.wait_pod("web", pending, "reports why it waits"))
     assert node.pod("web")["metadata"]["uid"] == old and identity(node, "web") == before
 
 
@@ -439,7 +439,7 @@ def test_a_pod_in_back_off_is_replaced_only_by_a_successor_that_could_start(node
     node.wait_waiting("web", "CrashLoopBackOff")
     old = node.pod("web")["metadata"]["uid"]
     node.drop(specs.pod("web", specs.container(image=OTHER), hostIPC=True))
-    assert OTHER in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert OTHER in pending(node.wait_pod("web", pending, "reports why it waits"))
     ran = node.status("web")["restartCount"]
     node.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > ran, "is tried again")
     assert node.pod("web")["metadata"]["uid"] == old
@@ -500,8 +500,8 @@ def test_a_stopping_edited_container_keeps_its_old_status_and_limits(node, archi
     world.kill_all([before[0]])
     node.wait_restarts("web", 1)
     assert node.status("web")["image"] == OTHER
-    world.wait(lambda: limits_of(node.container_cgroup("web"))[1] == str(32 << 20), "the next one has the new limit")
-    world.wait(lambda: limits_of(node.pod_cgroup("web"))[1] == str(32 << 20), "and so has its pod")
+    world.wait(lambda: limits_of(node.container_cgroup("web"))[1] == str(32 << 20), "the next attempt has the new limit")
+    world.wait(lambda: limits_of(node.pod_cgroup("web"))[1] == str(32 << 20), "the pod has the new limit, too")
     pod["spec"]["terminationGracePeriodSeconds"] = 1
     node.drop(pod)
 
@@ -566,7 +566,7 @@ def test_a_new_agent_finishes_an_edit_and_restarts_nothing_else(node):
         assert identity(node, "web", "b") == second
         before = identity(node, "web", "a")
         node.restart()
-        assert identity(node, "web", "a") == before, "the record and the file say the same"
+        assert identity(node, "web", "a") == before, "the record and the file agree"
     assert node.pod("web")["metadata"]["uid"] == uid
 
 

@@ -25,7 +25,7 @@ def statuses(node, name):
 
 
 def wait_state(node, name, container, state, deadline=world.DEADLINE):
-    """Waits until the ephemeral container is running, waiting or terminated; gives that state."""
+    """Waits until the ephemeral container is running, waiting or terminated; returns that state."""
     return wait(lambda: statuses(node, name).get(container, {}).get("state", {}).get(state),
                 lambda: f"{container} of {name} is {state}; there is {statuses(node, name)}\n{node.said()[-3000:]}", deadline)
 
@@ -47,7 +47,7 @@ def main_identity(node, name):
     return pod["metadata"]["uid"], status["containerID"], status["restartCount"], world.start_time(node.init(name))
 
 
-def test_debug_adds_a_container_and_the_others_notice_nothing(node):
+def test_debug_adds_a_container_without_affecting_the_others(node):
     node.launch(specs.pod("web"))
     before = main_identity(node, "web")
     answer = debug(node, "web", f"--image={specs.IMAGE}", "--", "/bin/sh", "-c", "echo from-$HOSTNAME; " + specs.IDLE)
@@ -72,7 +72,7 @@ def test_debug_adds_a_container_and_the_others_notice_nothing(node):
     assert f'container="{name}"' in node.get("/metrics/cadvisor")[1]
 
 
-def test_it_is_never_restarted_and_its_end_is_reported(node):
+def test_an_ephemeral_container_is_never_restarted_and_its_exit_is_reported(node):
     node.launch(specs.pod("web"))
     start_debugger(node, "web", script="echo bye; exit 3")
     terminated = wait_state(node, "web", "dbg", "terminated")
@@ -87,7 +87,7 @@ def test_it_is_never_restarted_and_its_end_is_reported(node):
     assert node.pod("web")["status"]["phase"] == "Running"
 
 
-def test_the_target_is_seen_and_nothing_of_the_node(node):
+def test_an_ephemeral_container_sees_its_target_and_no_process_of_the_node(node):
     node.launch(specs.pod("web", specs.container("main"), specs.container("side")))
     start_debugger(node, "web", "--target=side", script="ps -o pid,args; echo i-am $$; " + specs.IDLE)
     wait_state(node, "web", "dbg", "running")
@@ -116,13 +116,13 @@ def test_an_ephemeral_container_ends_with_its_target(node):
     node.wait_restarts("web", 1)
 
 
-def test_with_its_pod_gone_it_is_not_waited_for(node):
+def test_an_ephemeral_container_is_not_waited_for_after_its_pod_is_removed(node):
     node.launch(specs.pod("web"))
     answer = run_while_a_pod_goes(node, "web", "debug", "web", "-i", "--image", specs.IMAGE, "--", "cat")
     assert answer.returncode == 1 and "the pod has been removed" in answer.stderr, answer
 
 
-def test_a_killed_agent_finds_it_again(node):
+def test_a_restarted_agent_finds_the_ephemeral_container_again(node):
     node.launch(specs.pod("web"))
     start_debugger(node, "web")
     wait_state(node, "web", "dbg", "running")
@@ -135,7 +135,7 @@ def test_a_killed_agent_finds_it_again(node):
     assert main_identity(node, "web") == before
 
 
-def test_an_agent_that_dies_after_the_request_starts_it_once(node):
+def test_an_ephemeral_container_starts_once_if_the_agent_dies_after_the_request(node):
     node.launch(specs.pod("web"))
     for i in range(5):
         start_debugger(node, "web", container=f"dbg{i}", script="echo once; " + specs.IDLE)
@@ -148,7 +148,7 @@ def test_an_agent_that_dies_after_the_request_starts_it_once(node):
         assert statuses(node, "web")[f"dbg{i}"]["restartCount"] == 0
 
 
-def test_an_edit_in_place_keeps_it_and_a_replacement_drops_it(node):
+def test_an_ephemeral_container_survives_an_edit_in_place_and_not_a_replacement(node):
     node.launch(specs.pod("web"))
     start_debugger(node, "web")
     wait_state(node, "web", "dbg", "running")
@@ -164,7 +164,7 @@ def test_an_edit_in_place_keeps_it_and_a_replacement_drops_it(node):
     wait(lambda: not world.is_alive(pid), "it is gone")
 
 
-def test_it_does_not_start_again_in_a_new_sandbox(node):
+def test_an_ephemeral_container_does_not_start_again_in_a_new_sandbox(node):
     node.launch(specs.pod("web"))
     start_debugger(node, "web", script="echo once; " + specs.IDLE)
     wait_state(node, "web", "dbg", "running")
@@ -185,7 +185,7 @@ def test_a_pod_whose_init_container_fails_can_be_debugged(node):
     assert node.pod("web")["status"]["phase"] == "Pending"
 
 
-def test_a_pod_that_is_removed_takes_it_along(node):
+def test_an_ephemeral_container_is_removed_with_its_pod(node):
     node.launch(specs.pod("web"))
     start_debugger(node, "web")
     wait_state(node, "web", "dbg", "running")
@@ -195,7 +195,7 @@ def test_a_pod_that_is_removed_takes_it_along(node):
     assert not world.is_alive(pid)
 
 
-def test_an_image_that_is_missing_is_reported_and_the_pod_is_well(node):
+def test_a_missing_image_of_an_ephemeral_container_is_reported_and_the_pod_keeps_running(node):
     node.launch(specs.pod("web"))
     answer = debug(node, "web", "--image=registry.invalid/no/such:1", "-c", "dbg")
     assert answer.returncode == 0
@@ -268,7 +268,7 @@ def post(node, container):
     ("ports", [{"containerPort": 80}]), ("resources", {"limits": {"cpu": "1"}}), ("livenessProbe", {"exec": {"command": ["true"]}}),
     ("lifecycle", {"preStop": {"sleep": {"seconds": 1}}}), ("restartPolicy", "Always"), ("readinessProbe", {"tcpSocket": {"port": 1}}),
     ("resizePolicy", [{"resourceName": "cpu", "restartPolicy": "NotRequired"}])])
-def test_fields_that_it_may_not_have_are_refused(shared_node, field, value):
+def test_fields_that_an_ephemeral_container_cannot_have_are_refused(shared_node, field, value):
     if not shared_node.pod("web"):
         shared_node.launch(specs.pod("web"))
     status, text = post(shared_node, {"name": "dbg", "image": specs.IMAGE, field: value})
@@ -299,7 +299,7 @@ def test_an_unprivileged_user_may_not_debug(node):
     assert answer.stdout == "403\n"
 
 
-def test_a_manifest_cannot_have_them(node):
+def test_a_manifest_cannot_contain_ephemeral_containers(node):
     pod = specs.pod("web")
     pod["spec"]["ephemeralContainers"] = [{"name": "dbg", "image": specs.IMAGE}]
     path = node.path("web.yaml")
@@ -348,7 +348,7 @@ def test_an_ephemeral_container_of_the_api_server_starts_and_is_reported(make_me
     assert main_identity(member, "web") == before
 
 
-def test_one_that_was_added_while_the_agent_was_away_starts_when_it_is_back(make_member):
+def test_an_ephemeral_container_added_while_no_agent_ran_starts_with_the_next_agent(make_member):
     member = make_member()
     member.bind("web")
     member.wait_reported_phase("web", "Running")
@@ -368,7 +368,7 @@ def test_pods_of_the_api_server_are_not_debugged_locally(make_member):
     assert answer.returncode == 1 and "use 'kubectl debug'" in answer.stderr
 
 
-def test_the_mirror_pod_does_not_show_what_was_added_locally(make_member):
+def test_the_mirror_pod_does_not_show_a_locally_added_ephemeral_container(make_member):
     member = make_member()
     member.launch(specs.pod("own"))
     name = f"own-{harness.NODE_NAME}"

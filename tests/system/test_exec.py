@@ -44,7 +44,7 @@ def runtimes(node):
 
 
 @pytest.mark.parametrize("code", [0, 3, 255])
-def test_the_exit_code_is_passed_on(busy, code):
+def test_exec_returns_the_exit_code_of_the_command(busy, code):
     answer = busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", f"echo out; echo err >&2; exit {code}")
     assert (answer.returncode, answer.stdout) == (code, "out\n")
     assert answer.stderr == "err\n" + (f"command terminated with exit code {code}\n" if code else "")
@@ -61,7 +61,7 @@ def test_a_command_that_is_killed_ends_with_its_signal(busy):
     assert busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", "kill -9 $$").returncode == 137
 
 
-def test_it_runs_as_the_container_does(busy):
+def test_a_command_runs_with_user_environment_and_cgroup_of_the_container(busy):
     answer = busy.cli("exec", "web", "-c", "main", "--", "sh", "-c", "echo $GREETING; id -u; id -g; pwd; cat /proc/self/cgroup")
     lines = answer.stdout.splitlines()
     assert lines[:4] == ["hello", "1234", "2345", "/tmp"], answer.stderr
@@ -78,7 +78,7 @@ def test_stdin_eof_reaches_process(busy):
     assert busy.cli("exec", "web", "-c", "side", "--", "wc", "-c").stdout.strip() == "0", "without -i there is none"
 
 
-def test_ten_mebibytes_go_through_unchanged(busy, tmp_path):
+def test_ten_mebibytes_pass_through_exec_unchanged(busy, tmp_path):
     data = os.urandom(10 * 1024 * 1024)
     path = tmp_path / "data"
     path.write_bytes(data)
@@ -105,7 +105,7 @@ def is_the_nodes(path):
 
 
 @pytest.mark.parametrize("streams", ["output=1", "input=1", "error=1", "output=1&tty=1"])
-def test_no_device_of_the_node_is_passed_on(busy, streams):
+def test_exec_gives_access_to_no_device_of_the_node(busy, streams):
     marker = f"43{len(streams)}{ord(streams[0])}"
     pod = busy.pod("web")["metadata"]["name"]
     with socket.socket(socket.AF_UNIX) as client:
@@ -231,8 +231,8 @@ def test_the_command_is_killed_when_its_client_disappears(busy, options):
     wait(lambda: not sleepers(busy, marker), "the command is gone")
 
 
-def test_all_output_arrives_though_the_session_stood_still(node):
-    """The session stands still for longer than it waits for output after the command's end; output that had arrived by
+def test_all_output_arrives_after_a_stalled_session_continues(node):
+    """The session stalls for longer than it waits for output after the command's end; output that had arrived by
     then is not lost."""
     node.launch(specs.pod("web"))
     shim = str(node.shims()[0])
@@ -254,7 +254,7 @@ def test_the_end_of_the_container_is_reported_to_the_session(node):
         assert session.wait(world.DEADLINE) == 137
 
 
-def test_a_session_outlives_the_agent(node):
+def test_an_exec_session_outlives_the_agent(node):
     node.launch(specs.pod("web"))
     with spawn(node, "-i", "web", "--", "cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as session:
         session.stdin.write(b"before\n")
@@ -274,13 +274,13 @@ def test_orphans_of_a_command_do_not_delay_its_session(busy):
     world.kill_all(wait(lambda: sleepers(busy, "3000"), "the orphan runs"))
 
 
-def test_sessions_leave_no_files(busy):
+def test_exec_sessions_leave_no_files_behind(busy):
     busy.cli("exec", "web", "-c", "side", "--", "true")
     directory = f"{busy.run}/pods/{busy.pod('web')['metadata']['uid']}"
     wait(lambda: not [name for name in os.listdir(directory) if name.startswith("exec")], "no file of a session is left")
 
 
-def test_only_root_may_enter(node):
+def test_only_root_may_exec_into_a_container(node):
     node.launch(specs.pod("web"))
     os.chmod(node.directory, 0o755)
     os.chmod(node.run, 0o755)
@@ -295,7 +295,7 @@ def test_only_root_may_enter(node):
     assert answer.stdout == "403\n"
 
 
-def test_exit_code_arrives_though_input_is_on_its_way(node):
+def test_exit_code_arrives_while_input_is_still_being_sent(node):
     node.launch(specs.pod("web"))
     with open("/dev/zero", "rb") as zeros:
         for _ in range(10):

@@ -78,7 +78,7 @@ def test_an_agent_survives_every_seventh_failed_allocation(starved, first):
     check_failed_allocations(starved, range(first, first + 600, 7))
 
 
-def test_an_event_of_a_shim_that_finds_no_memory_comes_again(starved):
+def test_an_event_of_a_shim_is_repeated_if_the_agent_has_no_memory_for_it(starved):
     """The first event is the shim's greeting."""
     starved.launch(specs.pod("other", specs.container("main", specs.IDLE)))
     before, shim = starved.init("other"), starved.shim("other")

@@ -34,7 +34,7 @@ def live(node, name):
     pid, shim, restarts = node.init(name), node.shim(name), node.status(name)["restartCount"]
     execute(node, name)
     execute(node, name)
-    assert (node.init(name), node.shim(name)) == (pid, shim), "what runs continues"
+    assert (node.init(name), node.shim(name)) == (pid, shim), "running pods continue"
     world.kill_all([pid])
     after = node.wait_restarts(name, restarts + 1, deadline=120)
     assert after["lastState"]["terminated"]["exitCode"] in (137, 128), after
@@ -81,7 +81,7 @@ def test_reports_of_a_shim_without_memory_are_repeated(make_failing, point):
     assert n >= 3, "a pod has a setup, a start, an exit, a deletion"
 
 
-def test_a_shim_that_finds_no_memory_for_its_state_is_not_taken_for_one_that_exits(make_failing):
+def test_a_shim_without_memory_for_its_state_is_not_considered_exited(make_failing):
     node = make_failing(failing.FailingNetworkNode, plugins=())
     node.launch(specs.pod("web"))
     before = node.init("web"), node.shim("web")

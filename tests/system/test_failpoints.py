@@ -41,7 +41,7 @@ ELSEWHERE = {
     "mainstay-image:file.": "only a damaged index is written so",
 }
 
-# Enough for a log that is rotated.
+# Enough output to rotate the log.
 TALK = "i=0; while [ $i -lt 400 ]; do echo line-$i-of-four-hundred-lines-that-fill-the-log; i=$((i+1)); done; "
 
 TERMS = some(["1*panic", "1*return(EIO)"], 2)
@@ -91,7 +91,7 @@ def wait_runs(node, name, words):
         running = first_processes(node, words)
         assert len(running) <= 1, f"{words} runs {len(running)} times"
         return pod and is_running(pod) and running
-    return wait(is_so, lambda: f"{name} runs and says {words}; it is {node.pod(name)}\n"
+    return wait(is_so, lambda: f"{name} runs and prints {words}; it is {node.pod(name)}\n"
                                f"the agent said:\n{node.said()[-4000:]}")[0]
 
 
@@ -156,7 +156,7 @@ def test_images_survive_a_death_or_an_error_at_each_failpoint(make_failing, regi
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", POD_POINTS)
-def test_pods_survive_a_death_at_each_of_many_passes(make_failing, point):
+def test_pods_survive_a_death_at_each_pass_of_a_failpoint(make_failing, point):
     node = make_failing(failing.FailingNetworkNode, plugins=(),
                         config={"containerLogMaxSize": "4Ki", "containerLogMaxFiles": 2})
     n = check_beside(node, {point: "off"}, lambda: live(node))[point]
@@ -227,7 +227,7 @@ def start_slowly(node):
     node.write_config(mainstay={"runtime": path})
 
 
-def test_a_container_of_a_removed_pod_that_ends_while_an_agent_finds_it_starting_is_not_restarted(make_failing):
+def test_a_starting_container_of_a_removed_pod_that_exits_is_not_restarted_by_the_next_agent(make_failing):
     node = make_failing(failing.FailingNode, start=False)
     start_slowly(node)
     node.start()
@@ -237,7 +237,7 @@ def test_a_container_of_a_removed_pod_that_ends_while_an_agent_finds_it_starting
     node.remove("brief")
     node.arm({"mainstayd:sandbox.receive-event": "1*sleep(2000)"})
     node.start(ready=False)
-    wait(lambda: node.hits()["mainstayd:sandbox.receive-event"] > 0, "the agent is about to read what the shim has said")
+    wait(lambda: node.hits()["mainstayd:sandbox.receive-event"] > 0, "the agent is about to read the event of the shim")
     with open(f"{node.data}/go", "w", encoding="ascii"):
         pass
     node.wait_gone("brief")

@@ -124,7 +124,7 @@ def test_a_quota_that_is_used_up_from_any_write_on_stops_no_pod(make_node, ks, l
 
 
 @pytest.mark.parametrize("ks", [(1, 12), pytest.param(range(1, WRITES_MAX), marks=pytest.mark.long)])
-def test_an_image_is_unpacked_whole_after_the_disk_was_full_from_any_write_on(make_node, archive, ks):
+def test_an_image_is_unpacked_completely_after_the_disk_was_full(make_node, archive, ks):
     node = make_node(start=False, archive=archive)
     disk = start_on(node, *WRITES, *NAMES, *SYNCS)
     node.launch(specs.pod("web"))
@@ -138,7 +138,7 @@ def test_an_image_is_unpacked_whole_after_the_disk_was_full_from_any_write_on(ma
         wait(lambda full=full: full.is_full or is_running(node.pod("web") or {"status": {}}), "the disk is full, or the pod runs")
         full.end()
         node.wait_running("web")
-        wait(lambda: node.logged("web"), "it has said something")
+        wait(lambda: node.logged("web"), "it has written something")
         tried += full.is_full
         node.remove("web")
         node.wait_gone("web")
@@ -211,7 +211,7 @@ def try_unreadable(node, disk, k, init):
 
 
 @pytest.mark.parametrize("ks", [(1, 9, 30), pytest.param(range(1, WRITES_MAX), marks=pytest.mark.long)])
-def test_unreadable_files_stop_no_pod_and_start_none_twice(make_node, ks):
+def test_unreadable_files_stop_no_pod_and_start_no_pod_twice(make_node, ks):
     node = make_node(start=False)
     disk = start_on(node, *READS, "openat", "openat2")
     node.launch(starter(node, "stays", specs.IDLE))
@@ -321,7 +321,7 @@ def test_an_archive_that_could_not_be_read_is_read_again(make_node, archive):
     node.wait_running("web")
 
 
-def test_an_archive_is_read_again_whose_store_was_removed_meanwhile(make_node, archive):
+def test_an_archive_is_read_again_if_its_store_was_removed_meanwhile(make_node, archive):
     node = make_node(start=False, archive=None)
     disk, removed = FaultyDisk(node, "openat"), []
 

@@ -39,7 +39,7 @@ class FlashNode(Clocked):
     def mount(self):
         image, self.flash = os.path.join(self.directory, "flash.img"), os.path.join(self.directory, "flash")
         subprocess.run(["truncate", "--size=256M", image], check=True)
-        # Data that the kernel would write later by itself is written now. A journal would write the counted data twice.
+        # Data that the kernel would write later by itself is written now. A journal would double the counted writes.
         subprocess.run(["mkfs.ext4", "-q", "-F", "-b", "1024", "-O", "^has_journal", "-E", "lazy_itable_init=0", image], check=True)
         os.mkdir(self.flash)
         subprocess.run(["mount", "-o", "loop", image, self.flash], check=True)

@@ -54,7 +54,7 @@ def test_shims_that_cannot_fork_start_containers_when_they_can(node):
     world.kill_all([node.init("broken")])
     node.drop(specs.pod("new"))
     for name in ("broken", "new"):
-        node.wait_pod(name, lambda pod: "temporarily unavailable" in str(pod["status"]), "says why")
+        node.wait_pod(name, lambda pod: "temporarily unavailable" in str(pod["status"]), "reports the reason")
     limit_processes(group, "max")
     node.wait_running("new")
     node.wait_restarts("broken", 1)

@@ -58,7 +58,7 @@ def held_processes(node):
 
 
 @pytest.mark.long
-def test_a_run_that_hangs_is_killed_named_and_repeated(hanging):
+def test_a_hanging_runtime_run_is_killed_reported_and_repeated(hanging):
     hang(hanging, "run", lambda: hanging.drop(specs.pod("web")))
     wait(lambda: f"runtime run' did not end within {RUNTIME_SECONDS} s" in hanging.get("/events")[1],
          lambda: f"an event names it: {hanging.get('/events')[1]}")
@@ -67,7 +67,7 @@ def test_a_run_that_hangs_is_killed_named_and_repeated(hanging):
 
 
 @pytest.mark.long
-def test_a_delete_that_hangs_is_killed_named_and_delays_neither_the_next_attempt_nor_the_end(hanging):
+def test_a_hanging_runtime_delete_is_killed_reported_and_delays_nothing(hanging):
     hanging.launch(specs.pod("web"))
     hang(hanging, "delete", lambda: world.kill_all([hanging.init("web")]))
     hanging.wait_restarts("web", 1)
@@ -78,7 +78,7 @@ def test_a_delete_that_hangs_is_killed_named_and_delays_neither_the_next_attempt
 
 
 @pytest.mark.long
-def test_an_exec_that_hangs_fails_its_probe_or_ends_with_its_client(hanging):
+def test_a_hanging_runtime_exec_fails_its_probe_or_ends_with_its_client(hanging):
     probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 1}
     hang(hanging, "exec", lambda: hanging.drop(specs.pod("web", specs.container(readinessProbe=probe))))
     wait(lambda: "Readiness probe failed: command timed out" in hanging.get("/events")[1],

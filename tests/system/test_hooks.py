@@ -37,7 +37,7 @@ AWAIT = "while [ ! -e /v/go ]; do sleep 0.05; done; "
 
 
 @pytest.mark.quick
-def test_a_container_does_not_run_before_its_hook_is_done(node):
+def test_a_container_is_not_running_before_its_post_start_hook_completes(node):
     node.drop(hooked(node, "slow", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
     world.wait(lambda: sorted(hook_records(node)) == ["hook", "started"], lambda: f"both have started: {hook_records(node)}")
     status = node.status("slow")
@@ -69,7 +69,7 @@ def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
     node.drop(hooked(node, "fails", lifecycle={"postStart": shell(AWAIT_START + "echo no way; exit 3")}))
     message = node.wait_waiting("fails", "PostStartHookError")
     assert re.match(r"PostStart hook failed: command '/bin/sh' exited with 3: no way", message)
-    assert "term" in hook_records(node), "it was ended politely"
+    assert "term" in hook_records(node), "it got SIGTERM first"
     node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is restarted")
 
 

@@ -107,7 +107,7 @@ def cut_cgroup_record(node, uid):
 
 
 @pytest.mark.parametrize("is_orphan", [False, True])
-def test_a_cut_record_of_a_control_group_kills_no_other_pod(node, is_orphan):
+def test_a_truncated_cgroup_record_kills_no_other_pod(node, is_orphan):
     """A record that is cut at a slash names the group of all pods of the class."""
     for name in ("target", "neighbour"):
         node.launch(specs.script_pod(name, READY))
@@ -130,7 +130,7 @@ def test_a_cut_record_of_a_control_group_kills_no_other_pod(node, is_orphan):
 # ---- processes that cannot be killed ----
 
 def freeze(group, is_frozen=True):
-    """On v1 a frozen process does not even hear SIGKILL, like one that waits for a disk that does not answer."""
+    """On v1 a frozen process does not even react to SIGKILL, like one that waits for a disk that does not respond."""
     if world.cgroup_version() == 2:
         path, value = f"{world.CGROUP}{group}/cgroup.freeze", "1" if is_frozen else "0"
     else:

@@ -65,7 +65,7 @@ def test_the_pods_cgroup_limits_huge_pages_if_possible(node, pages):
 def test_too_few_huge_pages_are_reported_and_the_pod_starts_when_they_suffice(node):
     total = int(world.read(COUNT)) << 21
     node.drop(huge_pod("late", amount=f"{total + (4 << 20)}"))
-    node.wait_pod("late", lambda pod: "hugepages-2Mi" in str(pod["status"]), "says what is missing")
+    node.wait_pod("late", lambda pod: "hugepages-2Mi" in str(pod["status"]), "reports what is missing")
     before = world.read(COUNT)
     with open(COUNT, "w", encoding="ascii") as file:
         file.write(str(int(before) + 2))

@@ -57,7 +57,7 @@ def exchange(sources, one, other, objects, restarted):
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["alive", "restarted"])
 @pytest.mark.parametrize("one, other", list(itertools.permutations(SOURCES, 2)))
-def test_same_pod_of_another_source_gets_neither_sandbox_nor_volumes(sources, one, other, restarted):
+def test_pod_with_the_same_name_from_another_source_gets_neither_sandbox_nor_volumes(sources, one, other, restarted):
     node = sources.make_node()
     sources.put(one, noting_pod())
     node.start()
@@ -81,7 +81,7 @@ def with_version(version, script=specs.IDLE):
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["alive", "restarted"])
 @pytest.mark.parametrize("one, other", [("file", "url"), ("url", "file"), ("index", "file")])
-def test_pod_does_not_go_back_to_the_revision_of_another_source(sources, one, other, restarted):
+def test_pod_is_not_rolled_back_to_a_revision_of_another_source(sources, one, other, restarted):
     node = sources.make_node()
     sources.put(one, with_version("1"))
     node.start()
@@ -133,7 +133,7 @@ def test_daemonset_of_another_source_inherits_neither_pods_nor_revisions(sources
 
 # UIDs
 
-def test_pod_of_the_server_does_not_keep_a_file_from_its_uid(make_member):
+def test_api_server_pod_does_not_block_a_static_pod_with_its_uid(make_member):
     """A server never assigns such a UID by itself, but the UID of a pod of a file can be computed."""
     member = make_member()
     member.drop(specs.pod("web"))
@@ -157,7 +157,7 @@ def test_pod_of_the_server_does_not_keep_a_file_from_its_uid(make_member):
 
 
 @pytest.mark.parametrize("name", ["other", f"web-{NODE_NAME}"], ids=["other name", "same name"])
-def test_pod_of_the_server_with_the_uid_of_a_running_pod_of_a_file_takes_nothing_over(make_member, name):
+def test_api_server_pod_with_the_uid_of_a_static_pod_takes_nothing_over(make_member, name):
     member = make_member()
     member.drop(noting_pod())
     uid, pid = member.wait_running("web")["metadata"]["uid"], member.init("web")

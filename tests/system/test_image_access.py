@@ -80,7 +80,7 @@ def test_an_image_that_was_stored_in_another_spelling_is_found(open_registry, ma
         node.launch(pod(f"new-{i}", f"{name}/{NAME}", "Never"))
 
 
-def test_a_damaged_record_of_access_opens_no_private_image(locked, make_private):
+def test_a_damaged_access_record_gives_no_access_to_a_private_image(locked, make_private):
     node = make_private(locked)
     (record,) = glob.glob(os.path.join(node.state, "images", "verified", "*.json"))
     with open(record, "r+b") as file:
@@ -112,7 +112,7 @@ def test_a_pod_with_the_same_secret_needs_no_registry(locked, make_private):
     assert locked.host in node.wait_waiting("fifth", "ErrImagePull")
 
 
-def test_an_image_that_needs_no_credentials_is_for_every_pod(open_registry, make_private):
+def test_an_image_without_credentials_is_available_to_every_pod(open_registry, make_private):
     node = make_private(open_registry)
     open_registry.stop()
     use(node, open_registry, "bare")
@@ -140,7 +140,7 @@ def test_the_policy_decides_which_images_are_verified(locked, make_private, conf
         node.wait_waiting("bare", "ErrImagePull")
 
 
-def test_images_of_archives_are_for_every_pod_unless_all_are_verified(locked, make_private, make_node, archive):
+def test_archive_images_are_available_to_every_pod_unless_all_images_are_verified(locked, make_private, make_node, archive):
     node = make_private(locked, archive)
     node.launch(pod("web", specs.IMAGE))
     strict = make_node(config={"imagePullCredentialsVerificationPolicy": "AlwaysVerify"})

@@ -138,7 +138,7 @@ def test_a_declared_volume_lives_as_long_as_the_container(stocked):
     world.wait(lambda: not os.path.exists(attempts), "the second one's is, too")
 
 
-def test_each_file_of_several_names_is_copied_once(node):
+def test_a_file_with_several_hard_links_is_copied_once(node):
     """The file is copied once regardless of the number of its names: a small image must not become a large volume."""
     make, count = load_make_image(), 9000
     names = [f"data/{i % 2 * 'deep/'}{i}" for i in range(2 * count)]
@@ -151,7 +151,7 @@ def test_each_file_of_several_names_is_copied_once(node):
     assert all(os.path.samefile(f"{root}/{name}", f"{root}/{name}-") for name in names)
 
 
-def test_an_explicit_mount_wins_over_a_declared_volume(stocked):
+def test_an_explicit_mount_overrides_a_declared_volume(stocked):
     stocked.drop(test_objects.config_map("map", {"key": "value"}), "map.yaml")
     stocked.launch(specs.pod("explicit", container(volumeMounts=[
         specs.mount("map", "/data/"), specs.mount("empty", "/etc/more")]),
@@ -188,7 +188,7 @@ def test_a_declared_volume_belongs_to_the_users_of_the_pod(archive):
         node.finish()
 
 
-def test_a_user_of_the_image_owns_what_the_image_gave_it(stocked):
+def test_a_user_of_the_image_owns_its_files_in_a_declared_volume(stocked):
     stocked.launch(specs.pod("app", container("id -u > /data/mine; " + specs.IDLE, securityContext={
         "runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": True, "readOnlyRootFilesystem": True})))
     world.wait(lambda: world.read(root_of(stocked, "app") + "/data/mine") == "1000\n", "it may write there")
@@ -215,7 +215,7 @@ def test_a_declared_volume_never_reaches_the_node(node):
 def test_a_declared_volume_that_cannot_be_made_is_an_error_of_the_container(node, volumes, members, says):
     node.preload(declare(node, volumes, members))
     node.drop(specs.pod("bad", container()))
-    node.wait_pod("bad", lambda pod: says in test_objects.unquoted(pod["status"]), "says what is wrong")
+    node.wait_pod("bad", lambda pod: says in test_objects.unquoted(pod["status"]), "reports the error")
 
 
 @pytest.mark.parametrize("volumes,says", [({f"/{i}": {} for i in range(257)}, "more than 256 volumes"),
@@ -224,10 +224,10 @@ def test_a_declared_volume_that_cannot_be_made_is_an_error_of_the_container(node
 def test_an_image_with_unusable_volumes_is_refused(node, volumes, says):
     node.preload(declare(node, volumes))
     node.drop(specs.pod("bad", container()))
-    node.wait_pod("bad", lambda pod: says in test_objects.unquoted(pod["status"]), "says what is wrong")
+    node.wait_pod("bad", lambda pod: says in test_objects.unquoted(pod["status"]), "reports the error")
 
 
-def test_many_declared_volumes_are_made(node):
+def test_many_declared_volumes_are_created(node):
     node.preload(declare(node, {f"/many/{i}": {} for i in range(256)}))
     node.launch(specs.pod("many", container()))
     mounted = [mount for mount in world.mounts(node.init("many")) if mount["at"].startswith("/many/")]

@@ -27,7 +27,7 @@ def drop(node, config, **fields):
     ({"Entrypoint": ["sleep"], "Cmd": None}, {"args": LONG[1:]}),
     ({"Entrypoint": [None], "Cmd": LONG}, {}),
 ], ids=str)
-def test_an_entrypoint_of_an_empty_string_is_none(node, config, fields):
+def test_an_entrypoint_of_an_empty_string_is_ignored(node, config, fields):
     drop(node, config, **fields)
     node.wait_running("web")
     world.wait(lambda: world.cmdline(node.init("web")) == LONG, "it runs that")
@@ -46,7 +46,7 @@ def test_a_container_without_any_command_is_not_created(node, config):
     ({"Entrypoint": LONG}, {"command": [""]}),
     ({}, {"args": [""]}),
 ], ids=str)
-def test_an_empty_string_is_no_program(node, config, fields):
+def test_an_empty_string_as_the_program_is_an_error(node, config, fields):
     drop(node, config, **fields)
 
     def has_failed(pod):

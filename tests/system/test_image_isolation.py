@@ -145,7 +145,7 @@ def guess_image(victim, guess):
 
 @pytest.mark.parametrize("guess", [PIN, b"8"], ids=["right", "wrong"])
 @pytest.mark.parametrize("annotated", [True, False], ids=["annotated", "plain"])
-def test_a_delta_does_not_tell_what_is_in_a_private_image(store, victim, serve, guess, annotated):
+def test_a_delta_does_not_reveal_the_content_of_a_private_image(store, victim, serve, guess, annotated):
     evil = serve(Blobs([{"x": b"x"}]))
     store.pulled(evil, "evil/x:latest")
     evil.image, part = guess_image(victim, guess)
@@ -234,7 +234,7 @@ def test_pulls_of_one_image_at_once_record_the_access_of_each(store, serve):
     assert set(store.access(Blobs(PRIVATE))) == {f"{one.host}/team/app" for one in registries}
 
 
-def test_an_image_of_which_only_the_layers_need_a_secret_needs_it(store, serve):
+def test_an_image_requires_the_secret_if_only_its_layers_need_it(store, serve):
     image = Blobs(PRIVATE)
 
     def behave(handler):
@@ -248,7 +248,7 @@ def test_an_image_of_which_only_the_layers_need_a_secret_needs_it(store, serve):
 
 
 @pytest.mark.parametrize("ended", [True, False], ids=["interrupted", "arriving"])
-def test_a_registry_does_not_see_how_much_of_a_private_layer_has_arrived(store, serve, ended):
+def test_a_registry_does_not_learn_the_download_progress_of_a_private_layer(store, serve, ended):
     image, hang, asked = Blobs(PRIVATE), threading.Event(), threading.Event()
     (layer,) = image.layers
 
@@ -311,7 +311,7 @@ def test_download_of_an_attacker_is_not_resumed_by_others(store, serve):
     assert all("Range" not in request[2] for request in home.asked(layer))
 
 
-def test_a_sweep_does_not_tell_what_others_have(store, victim, serve):
+def test_a_sweep_does_not_reveal_the_images_of_others(store, victim, serve):
     """A partial download is kept although the blob is in the store; otherwise its registry would see that the download
     starts again."""
     size, hang, asked = len(victim.image.blobs[victim.layer]), threading.Event(), threading.Event()
@@ -395,10 +395,10 @@ def test_the_delta_of_an_image_that_the_pod_may_use_is_applied(store, serve):
     locked.publish_new()
     assert "pulling a delta" in store.pulled(registry, "team/app:latest", login(registry))
     assert registry.sent < len(locked.new.blobs[locked.new.layers[0]]) / 10
-    assert not registry.asked(f"/manifests/{locked.old.digest}"), "what is recorded is not asked for"
+    assert not registry.asked(f"/manifests/{locked.old.digest}"), "recorded data is not requested"
 
 
-def test_the_registry_decides_about_the_base_for_a_new_secret(store, serve):
+def test_the_registry_authorizes_the_base_image_for_a_new_secret(store, serve):
     """The token of a registry has changed since the old image was pulled."""
     locked = Locked(serve, PASSWORD, "newer")
     registry = locked.registry
@@ -448,7 +448,7 @@ SHARED = {"lib/shared": NOISE[300_000:500_000]}
     ("preloaded", {"opensPreloaded": False}, False),
     ("damaged", None, False),
 ], ids=str)
-def test_layers_are_reused_of_images_that_the_pod_may_use(store, serve, case, access, reused):
+def test_layers_are_reused_only_from_images_that_the_pod_may_use(store, serve, case, access, reused):
     """The other image is in another registry."""
     locked = Locked(serve, PASSWORD)
     locked.registry.image = base = Blobs([SHARED, {"a": b"a"}])
@@ -536,7 +536,7 @@ def test_an_allowlisted_repository_does_not_open_the_images_of_another_one(priva
 
 
 @pytest.mark.parametrize("policy,open_to_all", [("NeverVerify", True), ("AlwaysVerify", False)])
-def test_the_policy_of_the_node_decides_about_layers(private_node, policy, open_to_all):
+def test_the_verification_policy_of_the_node_applies_to_layers(private_node, policy, open_to_all):
     node, home, evil = private_node(imagePullCredentialsVerificationPolicy=policy)
     _, manifest, config = stored(node, home)
     evil.image = forge([(row["digest"], row["size"]) for row in json.loads(manifest)["layers"]], [], config)

@@ -69,7 +69,7 @@ def test_a_sub_path_missing_in_the_image_is_an_error_of_the_container(node):
     assert "nothing" in node.wait_waiting("missing", "CreateContainerError")
 
 
-def test_each_attempt_has_the_volume_again(node):
+def test_an_image_volume_is_mounted_again_for_each_attempt(node):
     node.preload(model(node, {"weights": b"one"}))
     node.launch(image_pod("again"))
     world.kill_all([node.init("again")])

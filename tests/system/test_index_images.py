@@ -78,7 +78,7 @@ def condition(node):
 
 def wait_failed(node, words):
     wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
-         lambda: f"the condition says '{words}': {condition(node)}\n{node.said()[-3000:]}")
+         lambda: f"the condition contains '{words}': {condition(node)}\n{node.said()[-3000:]}")
 
 
 def wait_in_use(node, number):
@@ -87,7 +87,7 @@ def wait_in_use(node, number):
 
 
 def wait_says(node, name, words):
-    wait(lambda: words in node.cli("logs", name).stdout, lambda: f"{name} says {words}: {node.cli('logs', name)} {node.said()[-2000:]}")
+    wait(lambda: words in node.cli("logs", name).stdout, lambda: f"{name} prints {words}: {node.cli('logs', name)} {node.said()[-2000:]}")
 
 
 def names(node):
@@ -98,7 +98,7 @@ def asked(nginx):
     return [line[1].rsplit("/", 1)[1] for line in nginx.asked() if "/blobs/" in line[1]]
 
 
-def test_node_with_an_empty_store_runs_an_index_from_a_stick(make_empty, index):
+def test_node_with_an_empty_store_runs_an_index_from_a_usb_stick(make_empty, index):
     one = image("one")
     index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
     node = make_empty("file://" + index.path)
@@ -127,7 +127,7 @@ def test_node_fetches_only_what_its_pods_need(make_empty, index, nginx):
     assert sorted(fetched) == sorted(wanted), "each blob of its image once, and nothing else"
 
 
-def test_index_waits_until_all_of_its_images_are_here(make_empty, index, nginx):
+def test_index_waits_until_all_its_images_are_present(make_empty, index, nginx):
     index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)])
     node = make_empty(nginx.url(), caFile=nginx.certificate)
     node.wait_running("app")
@@ -141,14 +141,14 @@ def test_index_waits_until_all_of_its_images_are_here(make_empty, index, nginx):
     wait_failed(node, "registry.invalid/team/second:1")
     message = condition(node)["message"]
     assert "404" in message and "1 of the 2 images that this node needs are here" in message, message
-    assert names(node) == ["app-node1"] and node.init("app") == init, "the index before goes on"
+    assert names(node) == ["app-node1"] and node.init("app") == init, "the previous index stays in use"
     os.rename(missing + ".away", missing)
     wait_in_use(node, 2)
     node.wait_running("second")
     wait_says(node, "app", "two")
 
 
-def test_tag_means_what_the_index_in_use_says(make_empty, index):
+def test_tag_refers_to_the_image_of_the_index_in_use(make_empty, index):
     one, two = image("one"), image("two")
     index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
     node = make_empty("file://" + index.path)
@@ -159,7 +159,7 @@ def test_tag_means_what_the_index_in_use_says(make_empty, index):
     assert node.status("app")["imageID"].endswith(two.digest)
 
 
-def test_image_of_an_index_is_for_its_pods_only(make_empty, index):
+def test_image_of_an_index_is_available_only_to_its_pods(make_empty, index):
     one = image("one")
     index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
     node = make_empty("file://" + index.path)
@@ -172,7 +172,7 @@ def test_image_of_an_index_is_for_its_pods_only(make_empty, index):
 
 
 @pytest.mark.parametrize("deadline", [{}, {"progressDeadlineSeconds": 5}])
-def test_pods_that_restart_need_no_source(make_empty, index, deadline):
+def test_pods_restart_without_their_source(make_empty, index, deadline):
     index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)], **deadline)
     node = make_empty("file://" + index.path)
     node.wait_running("app")
@@ -184,7 +184,7 @@ def test_pods_that_restart_need_no_source(make_empty, index, deadline):
     os.rename(index.directory + ".away", index.directory)
 
 
-def test_rollback_has_its_images(make_empty, index):
+def test_rollback_keeps_the_images_of_the_previous_index(make_empty, index):
     one, bad = image("one"), image("bad")
     index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
     node = make_empty("file://" + index.path)
@@ -220,7 +220,7 @@ def layer_tar(blobs, i):
     return gzip.decompress(blobs.blobs[blobs.layers[i]])
 
 
-def test_delta_that_is_wrong_costs_no_more_than_the_image(make_empty, index, nginx):
+def test_wrong_delta_wastes_no_more_bytes_than_the_image_has(make_empty, index, nginx):
     old, new = image("old"), image("new")
     index.write({"app.yaml": app()}, images=[index.add_image(old, NAME)])
     node = make_empty(nginx.url(), caFile=nginx.certificate)
@@ -233,7 +233,7 @@ def test_delta_that_is_wrong_costs_no_more_than_the_image(make_empty, index, ngi
     assert "the delta cannot be used" in node.said()
 
 
-def test_download_that_breaks_off_is_continued(make_empty, index, nginx):
+def test_interrupted_download_is_resumed(make_empty, index, nginx):
     big = Runnable({"big": random.Random(2).randbytes(300_000)})
     entry = index.add_image(big, NAME)
     path = index.image_blob(big.layers[1])
@@ -260,7 +260,7 @@ def test_missing_platform_of_the_index_is_reported(make_empty, index):
     assert not names(node)
 
 
-def test_index_that_an_earlier_version_has_taken_gets_its_images(make_empty, index):
+def test_index_accepted_by_an_earlier_version_gets_its_images(make_empty, index):
     one = image("one")
     index.write({"app.yaml": app()}, images=[index.add_image(one, NAME)])
     node = make_empty("file://" + index.path)
@@ -326,7 +326,7 @@ def test_index_is_used_completely_after_a_death_at_any_point(make_failing, index
     wait(lambda: not node.pods(), "the pod is gone")
 
 
-def test_stick_is_noticed_when_it_is_put_in_and_the_highest_index_wins_once(make_empty, make_stick, key):
+def test_stick_is_noticed_on_insertion_and_its_highest_index_is_used_once(make_empty, make_stick, key):
     """The interval is an hour: a change that is not noticed would never be fetched."""
     seventh, eighth = make_stick(), make_stick()
     for number, stick in (7, seventh), (8, eighth):
@@ -382,7 +382,7 @@ def test_stick_that_is_pulled_out_while_it_is_read_is_continued(make_empty, make
     stick.pull()
 
 
-def test_blob_that_changes_while_it_is_read_is_caught(make_empty, index, nginx):
+def test_blob_that_changes_while_it_is_read_is_detected(make_empty, index, nginx):
     """Nothing is read twice: the hash is that of the copied data. The data begins with a part of another file, which a
     resume continues."""
     good = Runnable({"version": b"good\n", "big": random.Random(3).randbytes(200_000)})
@@ -406,7 +406,7 @@ CUT_AT = [name for name in failing.names() if name.startswith(("mainstayd:source
 
 class Cuts:
     """One node and one stick. In each round an index is taken, or taken and rolled back, while something is killed at a
-    failpoint, and the stick may be pulled out; then the index as a whole is the new one, or the one before."""
+    failpoint, and the stick may be pulled out; then the whole index is either the new one or the previous one."""
 
     def __init__(self, node, index, stick, seed):
         self.node, self.index, self.stick, self.random = node, index, stick, random.Random(seed)
@@ -466,10 +466,10 @@ def run_cuts(make_failing, make_stick, key, rounds, seed):
 
 
 @pytest.mark.slow
-def test_index_is_complete_after_some_cuts(make_failing, make_stick, key):
+def test_index_is_complete_after_some_interruptions(make_failing, make_stick, key):
     run_cuts(make_failing, make_stick, key, 4, int(os.environ.get("MAINSTAY_SEED", "4")))
 
 
 @pytest.mark.long
-def test_index_is_complete_after_many_cuts(make_failing, make_stick, key):
+def test_index_is_complete_after_many_interruptions(make_failing, make_stick, key):
     run_cuts(make_failing, make_stick, key, ROUNDS, int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 30))))

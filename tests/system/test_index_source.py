@@ -71,7 +71,7 @@ def condition(node):
 
 def wait_failed(node, words):
     wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
-         lambda: f"the condition says '{words}': {condition(node)}\n{node.said()[-3000:]}")
+         lambda: f"the condition contains '{words}': {condition(node)}\n{node.said()[-3000:]}")
 
 
 def wait_in_use(node, number):
@@ -87,7 +87,7 @@ def labelled(name, value):
     return specs.pod(name, metadata={"labels": {"edit": value}})
 
 
-def test_an_index_runs_and_is_followed_as_a_whole(make_sourced, make_nginx, index):
+def test_an_index_is_applied_and_updated_as_a_whole(make_sourced, make_nginx, index):
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"WORD": "hello"}}
     web = specs.pod("web", specs.container(envFrom=[{"configMapRef": {"name": "words"}}]))
     index.write({"web.yaml": web, "words.yaml": config_map, "logd.yaml": specs.daemonset("logd")})
@@ -114,7 +114,7 @@ def test_an_index_runs_and_is_followed_as_a_whole(make_sourced, make_nginx, inde
     wait(lambda: not node.pods(), lambda: f"an index of nothing wants nothing: {names(node)}")
 
 
-def test_a_client_that_writes_is_told_the_file_of_the_index(make_sourced, make_nginx, index):
+def test_a_write_is_refused_with_the_file_of_the_index(make_sourced, make_nginx, index):
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"a": "b"}}
     index.write({"web.yaml": specs.pod("web"), "keys.yaml": secret})
     nginx = make_nginx()
@@ -137,7 +137,7 @@ def test_unchanged_content_costs_one_small_request(make_sourced, make_nginx, ind
     node.wait_running("web")
     wait_in_use(node, 1)
     before = len(nginx.asked())
-    wait(lambda: len(nginx.asked()) >= before + 3, "it is asked again")
+    wait(lambda: len(nginx.asked()) >= before + 3, "it is queried again")
     for line in nginx.asked()[before:before + 3]:
         assert line[1:3] == ["/index.json", "304"] and int(line[3]) + int(line[4]) <= 1024, line
 
@@ -200,7 +200,7 @@ BAD = {
 
 
 @pytest.mark.slow
-def test_no_source_stops_or_starts_a_pod(make_sourced, make_nginx, index, keys):
+def test_an_invalid_source_neither_stops_nor_starts_a_pod(make_sourced, make_nginx, index, keys):
     index.number = 99
     index.write({"web.yaml": specs.pod("web")})
     nginx = make_nginx()
@@ -285,7 +285,7 @@ SERVERS = {
 
 
 @pytest.mark.slow
-def test_no_server_stops_a_pod(make_sourced, make_nginx, index, tmp_path):
+def test_a_misbehaving_server_stops_no_pod(make_sourced, make_nginx, index, tmp_path):
     """The server of a good index is replaced by one that misbehaves in many ways at the same port."""
     index.write({"web.yaml": specs.pod("web")})
     nginx = make_nginx()
@@ -383,7 +383,7 @@ def test_refused_index_still_revokes_keys_and_numbers(make_sourced, index, keys)
     expect_second_key_only(node, index, keys)
 
 
-def test_lost_manifests_do_not_make_revoked_keys_good_again(make_sourced, index, keys):
+def test_loss_of_the_manifests_does_not_restore_revoked_keys(make_sourced, index, keys):
     index.write({"web.yaml": specs.pod("web")})
     node = make_sourced("file://" + index.path)
     wait_in_use(node, 1)
@@ -470,7 +470,7 @@ def test_an_index_in_use_is_judged_again_by_other_keys_and_another_fleet(make_so
 
 
 @pytest.mark.slow
-def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, index):
+def test_an_interrupted_download_continues_at_its_end(make_sourced, make_nginx, index):
     """The server sends a file of 400 KiB at 16 KiB a second, and the agent is killed twice."""
     big = specs.text(labelled("web", "big")).encode() + b"# " + b"z" * 400000 + b"\n"
     index.write({"web.yaml": specs.pod("web")})
@@ -486,7 +486,7 @@ def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, in
         now = os.path.getsize(part) if os.path.exists(part) else 0
         return now if now > size + 20000 else None
     for _ in range(2):
-        size = wait(find_more, "a part has come")
+        size = wait(find_more, "a part has arrived")
         node.kill9()
         node.start(ready=False)
     wait(node.is_ready, "the agent is ready")
@@ -498,7 +498,7 @@ def test_a_download_is_continued_where_it_broke_off(make_sourced, make_nginx, in
 
 
 @pytest.mark.slow
-def test_offline_and_expired_the_node_boots_with_what_it_has(make_sourced, make_nginx, index):
+def test_node_boots_offline_with_the_index_that_it_has_although_it_expired(make_sourced, make_nginx, index):
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
     index.write({"web.yaml": specs.pod("web")}, expires=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40)))
@@ -513,7 +513,7 @@ def test_offline_and_expired_the_node_boots_with_what_it_has(make_sourced, make_
     assert node.init("web") != init
 
 
-def test_outside_of_its_hours_nothing_is_fetched(make_sourced, make_nginx, index):
+def test_source_is_not_fetched_outside_of_its_hours(make_sourced, make_nginx, index):
     """A node that has no index yet does not wait for its hours; later it does."""
     hour = time.localtime().tm_hour
     index.write({"web.yaml": specs.pod("web")})
@@ -530,7 +530,7 @@ def test_outside_of_its_hours_nothing_is_fetched(make_sourced, make_nginx, index
     assert "edit" not in node.pod("web")["metadata"].get("labels", {})
 
 
-def test_the_command_makes_what_a_node_takes(make_sourced, index, keys, tmp_path):
+def test_sign_command_creates_an_index_that_a_node_accepts(make_sourced, index, keys, tmp_path):
     manifests = tmp_path / "manifests"
     manifests.mkdir()
     (manifests / "web.yaml").write_text(specs.text(specs.pod("web")))
@@ -603,7 +603,7 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
     node.restart()
     wait_back(node, "pod default/web-node1: container main: ")
     before = len(nginx.asked())
-    wait(lambda: len(nginx.asked()) >= before + 3, "it is asked again")
+    wait(lambda: len(nginx.asked()) >= before + 3, "it is queried again")
     assert not [line for line in nginx.asked()[before:] if line[1].startswith("/sha256/")], "what was rolled back is not fetched"
     assert "new-node1" not in names(node) and node.said().count(ROLLED_BACK + "pod") >= 1
     index.write({"web.yaml": labelled("web", "3"), "db.yaml": labelled("db", "3")}, **DEADLINE)
@@ -611,7 +611,7 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
     node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "3", "has the label of the third index")
 
 
-def test_index_with_a_deadline_edits_a_pod_that_runs(make_sourced, index):
+def test_index_with_a_deadline_edits_a_running_pod(make_sourced, index):
     """The index is judged at once, and its pods are not stopped by that."""
     index.write({"web.yaml": labelled("web", "1")})
     node = make_sourced("file://" + index.path)
@@ -649,7 +649,7 @@ def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make
     assert "rolled back" not in node.said()
 
 
-def test_pods_of_such_an_index_are_not_rolled_back_one_by_one(make_sourced, make_nginx, index):
+def test_pods_of_an_index_with_a_deadline_are_not_rolled_back_individually(make_sourced, make_nginx, index):
     own = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "1"}}}
     nginx = make_nginx()
     node = make_sourced(nginx.url(), clocked=True, caFile=nginx.certificate)
@@ -664,7 +664,7 @@ def greeter(container):
     return specs.daemonset("greeter", container)
 
 
-def test_an_index_that_corrects_the_one_that_was_rolled_back_is_followed(make_sourced, make_nginx, index):
+def test_an_index_that_corrects_a_rolled_back_one_is_applied(make_sourced, make_nginx, index):
     """The index has the content to which the node has returned, so nothing changes on the node."""
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
@@ -701,7 +701,7 @@ def fixture_make_failing_sourced(make_failing, make_sourced, make_nginx, index, 
 
 
 @pytest.mark.parametrize("point", ["source.rollback", "source.noted", "source.rolled-back"])
-def test_an_agent_that_dies_rolls_the_index_back_once(make_failing_sourced, index, point):
+def test_index_is_rolled_back_once_although_the_agent_dies(make_failing_sourced, index, point):
     node = make_failing_sourced()
     node.arm({f"mainstayd:{point}": "1*panic"})
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)
@@ -713,7 +713,7 @@ def test_an_agent_that_dies_rolls_the_index_back_once(make_failing_sourced, inde
 
 
 @pytest.mark.parametrize("term", ["1*panic", "1*return(ENOSPC)"])
-def test_trust_that_is_not_written_is_written_later(make_failing_sourced, index, keys, term):
+def test_trusted_keys_are_written_later_after_a_failed_write(make_failing_sourced, index, keys, term):
     node = make_failing_sourced()
     node.arm({"mainstay-image:source.trust": term})
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2")}, keys=[keys[1].public])
@@ -723,7 +723,7 @@ def test_trust_that_is_not_written_is_written_later(make_failing_sourced, index,
     wait_failed(node, "is not signed by one of the known keys")
 
 
-def test_a_rollback_that_the_disk_refuses_is_made_later(make_failing_sourced, index):
+def test_a_rollback_is_repeated_later_if_the_disk_refuses_it(make_failing_sourced, index):
     node = make_failing_sourced()
     node.arm({"mainstayd:source.rollback": "1*return(ENOSPC)"})
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "2"), "new.yaml": specs.pod("new")}, **DEADLINE)

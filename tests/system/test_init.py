@@ -52,7 +52,7 @@ def events(node):
 
 def wait_events(node, expected, deadline=world.DEADLINE):
     wait(lambda: events(node)[:len(expected)] == expected,
-         lambda: f"{expected}; it is {events(node)}; the agent said:\n{node.said()[-4000:]}", deadline)
+         lambda: f"{expected}; it is {events(node)}; the log of the agent:\n{node.said()[-4000:]}", deadline)
 
 
 def row(node, name):
@@ -132,7 +132,7 @@ def test_a_failed_init_container_with_policy_never_fails_the_pod(node, spec, own
                        **spec))
     node.wait_phase("failed", "Failed")
     wait_events(node, ["side start", "one start", "side end"])
-    wait(lambda: row(node, "failed") == ["0/2", "Init:Error"], lambda: f"its row says so: {row(node, 'failed')}")
+    wait(lambda: row(node, "failed") == ["0/2", "Init:Error"], lambda: f"its row shows it: {row(node, 'failed')}")
     assert condition(node.pod("failed"), "Initialized")["status"] == "False"
     node.restart()
     node.wait_phase("failed", "Failed")
@@ -180,7 +180,7 @@ def ends_of(node):
 def test_pre_stop_hooks_of_sidecars_start_with_the_termination_and_their_signals_wait_for_the_others(node):
     hooks = after("first hook", "second hook", "main hook")
     main = f"trap '{hooks}record main end; exit 0' TERM; record main ready"
-    # The hook of the first sidecar outlasts the main container.
+    # The hook of the first sidecar runs longer than the main container.
     node.launch(init_pod(node, "hooked", [sidecar("first", **pre_stop(f"echo first hook >> /v/events; {after('main end')}")),
                                           sidecar("second", **pre_stop("echo second hook >> /v/events"))],
                          recorder("main", main, **pre_stop("echo main hook >> /v/events"))))
@@ -257,7 +257,7 @@ def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(
     before = events(node)
     node.restart()
     assert node.pod("job")["status"]["phase"] == "Succeeded"
-    assert events(node) == before, "a new agent starts nothing of what is done"
+    assert events(node) == before, "a new agent starts no completed pod"
 
 
 def test_sidecars_have_the_rest_of_the_grace_period(node):
@@ -538,7 +538,7 @@ def test_a_longer_active_deadline_starts_the_pod_again(clocked):
 def test_the_command_line_names_all_containers(node):
     node.launch(init_pod(node, "named", [step("one", "echo of one")],
                          specs.container("main", "echo of main\n" + specs.IDLE)))
-    wait(lambda: node.logged("named"), lambda: "the main container has spoken")
+    wait(lambda: node.logged("named"), lambda: "the main container has written")
     answer = node.cli("logs", "named")
     assert (answer.stdout, answer.stderr) == ("of main\n", 'Defaulted container "main" out of: main, one (init)\n')
     assert node.cli("logs", "named", "--all-containers").stdout == "of one\nof main\n"

@@ -62,7 +62,7 @@ def live_through_shortage(node, directory, n):
 
 @pytest.mark.parametrize("counts", [(0, 3), pytest.param(range(16), marks=pytest.mark.long)], ids=["few", "many"])
 @pytest.mark.parametrize("node_on_tmpfs", ["state", "run", "log"], indirect=True)
-def test_operations_are_repeated_after_inodes_ran_out(node_on_tmpfs, counts):
+def test_failed_operations_are_repeated_once_inodes_are_available(node_on_tmpfs, counts):
     node, directory = node_on_tmpfs
     for name in ("well", "broken"):
         node.launch(specs.pod(name))

@@ -191,7 +191,7 @@ def test_external_labels_are_reported_despite_late_watch_events(api, run):
     assert "01" not in reported.lstrip("0"), program.lines
 
 
-def test_label_that_is_changed_during_another_patch_comes_back(api, run):
+def test_label_changed_during_another_patch_is_restored(api, run):
     """The answer to the patch has the change, and the watch reports it after that."""
     api.misbehave(verb="watch", plural="nodes", rate=1500, piece=100)
     program = run()
@@ -203,7 +203,7 @@ def test_label_that_is_changed_during_another_patch_comes_back(api, run):
     wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "a label that is kept")
 
 
-def test_label_that_is_changed_before_the_first_list_comes_back(api, run):
+def test_label_changed_before_the_first_list_is_restored(api, run):
     """The answer to the patch has the change, the list has nothing newer, and no event follows."""
     api.misbehave(verb="list", plural="nodes", latency=8)
     program = run()

@@ -61,7 +61,7 @@ def test_flags_start_mainstayd(tmp_path):
     assert run(str(tmp_path / "kubelet"), "stray").returncode == 2
 
 
-def test_labels_and_taints_of_the_command_line_are_the_nodes(make_node):
+def test_labels_and_taints_of_the_command_line_are_set_on_the_node(make_node):
     node = make_node(start=False, config={"registerWithTaints": [{"key": "other", "effect": "NoSchedule"}],
                                           "mainstay": {"nodeLabels": {"zone": "a", "rack": "1"}}})
     with_options(node, "--node-labels=zone=b,disk=", "--register-with-taints=dedicated=db:NoSchedule,cold:NoExecute")
@@ -91,7 +91,7 @@ def test_healthz_is_served_at_the_configured_port(make_node):
     assert ask(port, "/healthz/syncloop") == (200, "ok")
     assert ask(port, "/pods")[0] == 404
     assert ask(port, "/healthz", "POST")[0] == 405
-    # Silent clients keep no other client out, and a new agent has the port at once.
+    # Silent clients do not lock out other clients, and a new agent gets the port at once.
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
     assert ask(port, "/healthz") == (200, "ok")
     node.restart()
@@ -100,7 +100,7 @@ def test_healthz_is_served_at_the_configured_port(make_node):
         one.close()
 
 
-def test_a_client_of_healthz_that_sends_byte_after_byte_is_ended(make_node):
+def test_a_slow_client_of_healthz_is_disconnected(make_node):
     port = free_port()
     make_node(config={"healthzPort": port})
     with socket.create_connection(("127.0.0.1", port)) as client:
@@ -141,7 +141,7 @@ def test_port_of_healthz_that_is_taken_is_reported(make_node):
         assert f"Cannot serve /healthz at 127.0.0.1 port {port}: Address already in use" in node.said()
 
 
-def test_settings_without_effect_are_named_in_one_line(make_node):
+def test_settings_without_effect_are_listed_in_one_line(make_node):
     node = make_node(config={"syncFrequency": "0s", "fileCheckFrequency": "30s", "failSwapOn": True, "imageMinimumGCAge": "0s"})
     lines = [line for line in node.said().splitlines() if "do not apply to Mainstay" in line]
     assert len(lines) == 1

@@ -57,7 +57,7 @@ def test_the_pod_of_a_record_of_a_later_version_keeps_running(node, edit):
 
 
 def test_record_of_a_version_that_only_noted_block_devices_is_restored(make_member):
-    """Version 0.3.0 wrote that a container has volumeDevices, and not which."""
+    """Version 0.3.0 recorded that a container has volumeDevices, but not which ones."""
     member = make_member()
     member.bind("web")
     member.wait_reported_phase("web", "Running")

@@ -25,7 +25,7 @@ def test_a_manifest_present_at_agent_start_starts_its_pod(make_node):
     node.wait_running("web")
 
 
-def test_a_manifest_written_in_place_is_read_when_it_is_whole(node):
+def test_a_manifest_written_in_place_is_read_when_it_is_complete(node):
     text = specs.text(specs.pod("slow"))
     with open(node.path("slow.yaml"), "w", encoding="utf-8") as file:
         for line in text.splitlines(keepends=True):
@@ -36,13 +36,13 @@ def test_a_manifest_written_in_place_is_read_when_it_is_whole(node):
 
 
 @pytest.mark.quick
-def test_a_file_with_several_documents_makes_several_pods(node):
+def test_a_file_with_several_documents_starts_several_pods(node):
     node.drop(specs.text(specs.pod("one"), specs.pod("two")), "both.yaml")
     node.wait_running("one")
     node.wait_running("two")
 
 
-def test_json_is_welcome(node):
+def test_a_json_manifest_starts_its_pod(node):
     node.drop('{"apiVersion":"v1","kind":"Pod","metadata":{"name":"json"},"spec":{"hostNetwork":true,'
               '"terminationGracePeriodSeconds":1,"containers":[{"name":"main","image":"busybox:1",'
               '"command":["/bin/sleep","1000"]}]}}', "pod.json")
@@ -83,7 +83,7 @@ def test_the_environment_matches_the_manifest(node):
     assert "ASAN_OPTIONS" not in environ, "nothing of the agent's own"
 
 
-def test_the_working_directory_is_made_and_entered(node):
+def test_the_working_directory_is_created_and_entered(node):
     node.launch(specs.pod("cwd", specs.container(workingDir="/var/made/here")))
     assert os.readlink(f"/proc/{node.init('cwd')}/cwd") == "/var/made/here"
 
@@ -119,7 +119,7 @@ def test_container_start_and_exit_do_not_wait_for_the_disk(node):
     assert {"volatile", "fsync=volatile"} & set(root["super"])  # as kernels call it
 
 
-def test_no_mount_of_a_pod_shows_on_the_host(node):
+def test_mounts_of_a_pod_are_not_visible_on_the_host(node):
     node.launch(specs.pod("quiet", specs.container(volumeMounts=[specs.mount("mem", "/mem")]),
                           volumes=[{"name": "mem", "emptyDir": {"medium": "Memory"}}]))
     assert {m["at"] for m in world.mounts() if node.directory in m["at"]} == node.own_mounts
@@ -147,7 +147,7 @@ def test_a_container_inherits_no_descriptor_and_few_capabilities(node):
     assert world.status(pid, "CapBnd") == "00000000a80425fb"
 
 
-def test_the_files_of_the_host_s_network_are_the_node_s(node):
+def test_etc_files_in_the_host_network_are_those_of_the_node(node):
     node.launch(specs.pod("hosts"))
     root = f"/proc/{node.init('hosts')}/root"
     header = "# Kubernetes-managed hosts file (host network).\n"
@@ -170,7 +170,7 @@ def test_a_file_pod_has_the_identity_that_the_kubelet_gives_it(node):
     assert pod["spec"]["nodeName"] == NODE_NAME
 
 
-def test_the_namespace_is_the_manifest_s(node):
+def test_the_pod_has_the_namespace_of_its_manifest(node):
     node.drop(specs.pod("web", metadata={"namespace": "kube-system"}))
     node.drop(specs.pod("web"), "other.yaml")
     world.wait(lambda: node.pod("web", "kube-system") and node.pod("web"), "both pods are there")
@@ -230,7 +230,7 @@ def test_a_state_directory_on_overlayfs_is_an_error_in_the_log(make_node):
     assert f"The state directory {node.state} is on overlayfs" in node.said()
 
 
-def test_a_state_directory_on_a_file_system_like_fat_is_an_error_in_the_log(make_node):
+def test_a_state_directory_on_exfat_is_an_error_in_the_log(make_node):
     """The file system is exFAT in a separate process (FUSE), which has no links, owners or attributes."""
     node = make_node(start=False)
     shutil.rmtree(node.state)

@@ -109,11 +109,11 @@ def test_a_program_has_the_mounts_and_the_environment_of_its_client(server):
         shutil.rmtree(os.path.join(server.directory, "store"), ignore_errors=True)
 
 
-# Who may have what started
+# Permitted clients and programs
 
 @pytest.mark.parametrize("words", [("mainstayd", "--version"), ("sh", "-c", "exit 0"), ("mainstay-shim", "prepare", "/run"),
                                    ("mainstay-shim",), ("../mainstay-image", "--version")])
-def test_other_programs_are_not_started(server, tmp_path, words):
+def test_launch_server_refuses_other_programs(server, tmp_path, words):
     link = tmp_path / os.path.basename(words[0])
     link.symlink_to(harness.program("mainstay-launch"))
     client = subprocess.Popen([words[0], *words[1:]], executable=str(link), env=server.environment(), stderr=subprocess.DEVNULL,
@@ -125,7 +125,7 @@ def test_other_programs_are_not_started(server, tmp_path, words):
         assert client.returncode == os.EX_TEMPFAIL and not printed
 
 
-def test_other_users_start_nothing(server):
+def test_launch_server_refuses_other_users(server):
     os.chmod(server.directory, 0o755)
     os.chmod(server.path, 0o666)
     done = subprocess.run(["setpriv", f"--reuid={NOBODY}", "--clear-groups", harness.program("launch/mainstay-image"), "--version"],
@@ -133,7 +133,7 @@ def test_other_users_start_nothing(server):
     assert done.returncode == os.EX_TEMPFAIL and not done.stdout
 
 
-def test_a_server_for_a_unit_starts_nothing_for_root_outside_of_it():
+def test_launch_server_of_a_unit_refuses_root_outside_of_the_unit():
     server = launch_server.LaunchServer("--for", "mainstay.service")
     try:
         done = server.client("mainstay-image", "--version", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -159,7 +159,7 @@ def test_a_client_does_not_change_what_a_program_executes(server, variable):
 
 
 @pytest.mark.parametrize("junk", [b"", b"x", b"\1\0\0\0" * 10, b"\0" * 5000])
-def test_junk_on_the_socket_affects_no_other_client(server, junk):
+def test_invalid_data_on_the_socket_affects_no_other_client(server, junk):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
         peer.connect(server.path)
         peer.send(junk)

@@ -34,7 +34,7 @@ def test_log_copier_has_no_privilege_and_no_file_but_the_log(node):
     assert files - {stderr} <= {"/dev/null", f"{node.log_directory('web')}/main/0.log"}
 
 
-def test_output_is_complete_when_log_copiers_die_in_between(node):
+def test_output_is_complete_although_log_copiers_die(node):
     node.launch(specs.pod("web", specs.container(script="for i in $(seq 1 2000); do echo line $i; usleep 500; done; echo end; exec sleep 3600")))
     for _ in range(5):
         log_copier.kill(node, "web")
@@ -44,7 +44,7 @@ def test_output_is_complete_when_log_copiers_die_in_between(node):
     assert is_running(node.pod("web"))
 
 
-def test_output_that_waits_in_the_pipes_of_a_dead_log_copier_is_not_lost(node):
+def test_unread_output_is_not_lost_when_a_log_copier_dies(node):
     node.launch(specs.pod("web", specs.container(script="read x </data/go; seq 1 20000; echo end; exec sleep 3600",
                                                  volumeMounts=[specs.mount("data", "/data")]),
                           volumes=[specs.host_path("data", node.data)]))

@@ -80,7 +80,7 @@ def test_log_is_rotated_at_its_maximum_size(make_node):
     directory = node.log_directory("chatty") + "/main"
 
     def find_files():
-        """The log files, or None while some are being removed or compressed: in the end all rotated ones except the
+        """The log files, or None while some are being removed or compressed: finally all rotated files except the
         latest are compressed."""
         names = sorted(os.listdir(directory))
         pattern = r"0\.log(\.\d{8}-\d{6}(\.\d+)?(\.gz)?)?"
@@ -131,7 +131,7 @@ def test_logs_joins_the_parts_of_a_long_line(node):
     assert node.cli("logs", "long").stdout == "x" * 50000 + "\n"
 
 
-def test_logs_of_the_previous_attempt(node):
+def test_logs_previous_prints_the_log_of_the_previous_attempt(node):
     node.launch(pod_that_logs("twice", "cat /proc/sys/kernel/random/uuid"))
     world.wait(lambda: node.logged("twice"), "the first has written")
     first = node.logged("twice")[0]
@@ -164,7 +164,7 @@ def test_a_container_that_has_ended_and_never_restarted_has_no_previous_log(node
         assert node.cli("logs", "once", "-c", container).stdout == container + "\n"
 
 
-def test_the_previous_log_of_a_container_in_back_off_is_that_of_its_last_attempt(make_node):
+def test_logs_previous_prints_the_last_attempt_of_a_container_in_back_off(make_node):
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})  # no attempt begins meanwhile
     node.drop(specs.script_pod("crash", "cat /proc/sys/kernel/random/uuid; exit 1"))
     node.wait_waiting("crash", "CrashLoopBackOff")
@@ -213,7 +213,7 @@ def test_the_log_of_a_container_reports_that_its_image_is_missing(node):
         expect_no_previous(node, pod, "main")
 
 
-def test_logs_of_a_pod_with_two_containers_takes_a_name(node):
+def test_logs_requires_a_container_name_if_the_pod_has_two_containers(node):
     node.launch(specs.pod("two", specs.container("a", "echo from a; " + specs.IDLE),
                           specs.container("b", "echo from b; " + specs.IDLE)))
     world.wait(lambda: node.logged("two", "a") and node.logged("two", "b"), "both have written")

@@ -101,7 +101,7 @@ def test_a_refusal_names_the_file_for_a_new_object(lone):
         assert answer["message"].endswith(f"edit {lone.node.manifests}: save the manifest of {kind} fresh there")
 
 
-def test_a_body_of_any_size_is_refused_like_others(lone):
+def test_a_write_with_a_body_of_any_size_is_refused(lone):
     body = json.dumps({"metadata": {"name": "fresh"}, "data": {"a": "b" * 3000000}}).encode()
     for method, path, file in ("POST", MAPS, ""), ("PATCH", MAPS + "/words", "/stock.yaml"):
         status, answer = lone.ask(path, method=method, body=body)
@@ -186,7 +186,7 @@ def test_the_documents_state_whether_the_node_has_other_kinds(lone, version, kin
 
 # Objects
 
-def test_hidden_values_are_base64_of_the_same_length(lone):
+def test_hidden_secret_values_are_base64_of_the_same_length(lone):
     secret = lone.get(SECRETS + "/keys")
     assert {key: base64.b64decode(value, validate=True) for key, value in secret["data"].items()} == {"password": b"*****", "empty": b""}
     assert secret["metadata"]["annotations"] == {"mainstay.dev/source": "file stock.yaml"}
@@ -218,7 +218,7 @@ def test_the_built_in_priority_classes_exist(lone):
     assert events[3]["type"] == "BOOKMARK"
 
 
-def test_subresources_that_are_the_object_can_be_read(lone):
+def test_subresources_that_return_the_object_can_be_read(lone):
     for subresource in "status", "resize", "ephemeralcontainers":
         assert lone.get(f"{PODS}/solo-node1/{subresource}")["kind"] == "Pod"
     assert lone.get(SETS + "/every/status")["kind"] == "DaemonSet"
@@ -227,7 +227,7 @@ def test_subresources_that_are_the_object_can_be_read(lone):
 # Health, the root, and the node's proxy
 
 @pytest.mark.parametrize("name", ["healthz", "livez", "readyz"])
-def test_the_node_is_healthy(lone, name):
+def test_health_endpoints_report_ok(lone, name):
     for path in name, f"{name}/ping":
         assert lone.api.request(f"/{path}", certificate=lone.admin) == (200, "ok")
     status, text = lone.api.request(f"/{name}?verbose", certificate=lone.admin)
@@ -236,12 +236,12 @@ def test_the_node_is_healthy(lone, name):
     assert lone.api.request(f"/{name}")[0] == 401
 
 
-def test_the_root_lists_paths(lone):
+def test_the_root_path_lists_the_available_paths(lone):
     assert {"/api/v1", "/apis/apps/v1", "/readyz"} <= set(lone.get("/")["paths"])
 
 
 @pytest.mark.parametrize("node", ["node1", "node1:10250", "https:node1:10250"])
-def test_the_proxy_of_the_node_is_the_kubelets_api(lone, node):
+def test_the_proxy_of_the_node_serves_the_kubelet_api(lone, node):
     proxy = f"/api/v1/nodes/{node}/proxy"
     assert lone.api.request(proxy + "/healthz", certificate=lone.admin) == (200, "ok")
     assert lone.get(proxy + "/stats/summary")["node"]["nodeName"] == "node1"
@@ -396,7 +396,7 @@ def test_every_resource_is_watched_over_a_websocket_and_the_end_is_a_close_frame
     client.stream.close()
 
 
-def test_a_client_of_a_websocket_that_reads_nothing_delays_nobody(lone):
+def test_a_websocket_client_that_does_not_read_delays_no_other_client(lone):
     client, _ = watch_over_websocket(lone, f"{PODS}?watch=true")
     lone.node.launch(specs.pod("seen", specs.container(script=specs.IDLE)))
     assert "seen-node1" in lone.names(PODS)

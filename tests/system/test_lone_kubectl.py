@@ -70,7 +70,7 @@ def end(process):
     process.communicate(timeout=world.DEADLINE)
 
 
-def test_pods_are_watched(kubectl, lone):
+def test_kubectl_watches_pods(kubectl, lone):
     watch = kubectl.start("get", "pods", "-A", "-o", "wide", "-w")
     until_line(watch, [lone.pods["web"], "Running"])
     lone.node.launch(specs.pod("seen", specs.container(script=specs.IDLE)))
@@ -82,7 +82,7 @@ def test_pods_are_watched(kubectl, lone):
     end(watch)
 
 
-def test_a_pod_is_waited_for(kubectl, lone):
+def test_kubectl_waits_for_a_pod(kubectl, lone):
     lone.node.drop(specs.pod("late", specs.container(script=specs.IDLE)))
     name = wait(lambda: lone.node.pod("late"), "the pod exists")["metadata"]["name"]
     assert "condition met" in kubectl.say("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
@@ -93,7 +93,7 @@ def test_a_pod_is_waited_for(kubectl, lone):
     assert gone.returncode == 0 or (kubectl.minor < 23 and "no matching resources" in error), out + error
 
 
-def test_objects_are_described_and_tabled(kubectl, lone):
+def test_kubectl_gets_and_describes_objects(kubectl, lone):
     assert "Kernel Version:" in kubectl.say("describe", "node", "node1")
     assert os.uname().release in kubectl.say("get", "nodes", "-o", "wide")
     assert "Started" in kubectl.say("describe", "pod", lone.pods["solo"])
@@ -101,7 +101,7 @@ def test_objects_are_described_and_tabled(kubectl, lone):
     assert "Started" in kubectl.say("get", "events")
 
 
-def test_logs_and_commands(kubectl, lone):
+def test_kubectl_reads_logs_and_executes_commands(kubectl, lone):
     lone.node.wait_running("solo")
     assert kubectl.say("logs", lone.pods["solo"]) == "alone\n"
     follow = kubectl.start("logs", "-f", lone.pods["solo"])
@@ -111,7 +111,7 @@ def test_logs_and_commands(kubectl, lone):
     assert kubectl.run("exec", lone.pods["solo"], "--", "sh", "-c", "exit 7", check=False).returncode == 7
 
 
-def test_a_pod_is_deleted_and_starts_again(kubectl, lone):
+def test_kubectl_deletes_a_pod_that_starts_again(kubectl, lone):
     lone.node.wait_running("solo")
     before = lone.node.init("solo")
     assert "deleted" in kubectl.say("delete", "pod", lone.pods["solo"], "--grace-period=1")
@@ -161,7 +161,7 @@ def test_writes_print_the_file_of_the_object(kubectl, lone):
     lone.node.remove("stock")
 
 
-def test_the_node_is_explained_and_described(kubectl, lone):
+def test_kubectl_explains_and_describes_the_node(kubectl, lone):
     assert "control plane" in kubectl.say("cluster-info")
     assert "imagePullPolicy" in kubectl.say("explain", "pod.spec.containers")
     assert "system-node-critical" in kubectl.say("describe", "priorityclasses")
@@ -185,21 +185,21 @@ def test_debug_shows_the_output_of_a_command_that_ends_at_once(kubectl, lone):
         assert done.stdout == "done\n", done.stderr
 
 
-def test_usage_is_shown(kubectl, lone):
+def test_kubectl_top_shows_usage(kubectl, lone):
     lone.node.wait_running("web")
     assert lone.pods["web"] in kubectl.say("top", "pods")
     assert "second" in kubectl.say("top", "pod", lone.pods["web"], "--containers")
     assert "node1" in kubectl.say("top", "nodes")
 
 
-def test_permissions_are_shown(kubectl):
+def test_kubectl_auth_shows_permissions(kubectl):
     assert kubectl.say("auth", "can-i", "list", "pods") == "yes\n"
     done = kubectl.run("auth", "can-i", "create", "pods", check=False)
     assert done.returncode == 1 and done.stdout.startswith("no")
     assert "pods/exec" in kubectl.say("auth", "can-i", "--list")
 
 
-def test_a_pod_is_debugged(kubectl, lone):
+def test_kubectl_debugs_a_pod(kubectl, lone):
     lone.node.wait_running("web")
     quiet = ["-q"] if kubectl.minor >= 23 else []
     words = ("debug", lone.pods["web"], f"--image={specs.IMAGE}", f"--container=look-{kubectl.minor}", "-i", "--target=main", *quiet,
@@ -211,7 +211,7 @@ def test_a_pod_is_debugged(kubectl, lone):
         assert done.stdout == "got this\n", done.stderr
 
 
-def test_a_rollout_is_followed_restarted_and_undone(kubectl, lone):
+def test_kubectl_follows_restarts_and_undoes_a_rollout(kubectl, lone):
     lone.node.drop(specs.daemonset("every"), "every.yaml")
     wait(lambda: kubectl.run("get", "ds", "every", check=False).returncode == 0, "the set exists")
     assert "successfully rolled out" in kubectl.say("rollout", "status", "ds/every", "--timeout=60s")

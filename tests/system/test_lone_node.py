@@ -75,7 +75,7 @@ def test_a_kubeconfig_names_the_requested_server(lone):
 
 # Objects
 
-def test_discovery_in_one_document_and_in_many(lone):
+def test_discovery_is_served_aggregated_and_by_group(lone):
     groups = lone.get("/apis", headers=AGGREGATED)
     assert groups["kind"] == "APIGroupDiscoveryList"
     assert {item["metadata"]["name"] for item in groups["items"]} >= {"apps", "scheduling.k8s.io"}
@@ -84,7 +84,7 @@ def test_discovery_in_one_document_and_in_many(lone):
     assert lone.get("/version")["gitVersion"].startswith("v1.")
 
 
-def test_pods_are_listed_selected_and_cut(lone):
+def test_pods_are_listed_by_selector_and_in_chunks(lone):
     assert lone.names("/api/v1/pods") == [lone.pods["solo"], lone.pods["web"]]
     assert lone.names(f"{PODS}?fieldSelector=metadata.name%3D{lone.pods['web']}") == [lone.pods["web"]]
     assert lone.names(f"{PODS}?labelSelector=none%3Dx") == []
@@ -95,7 +95,7 @@ def test_pods_are_listed_selected_and_cut(lone):
     assert lone.names(f"{PODS}?limit=1&continue={first['metadata']['continue']}") == [lone.pods["web"]]
 
 
-def test_one_pod_is_an_object(lone):
+def test_a_single_pod_is_returned_as_an_object(lone):
     pod = lone.get(f"{PODS}/{lone.pods['web']}")
     assert (pod["kind"], pod["apiVersion"], pod["metadata"]["name"]) == ("Pod", "v1", lone.pods["web"])
 
@@ -124,7 +124,7 @@ def test_the_node_reports_its_version(lone):
     assert cells[4] == lone.get("/version")["gitVersion"]
 
 
-def test_the_node_has_what_kubectl_describes(lone):
+def test_the_node_has_the_fields_that_kubectl_describe_prints(lone):
     node = lone.get("/api/v1/nodes/node1")
     status = node["status"]
     assert node["metadata"]["creationTimestamp"].endswith("Z")
@@ -136,7 +136,7 @@ def test_the_node_has_what_kubectl_describes(lone):
     assert lone.get("/api/v1/nodes/node1")["metadata"]["resourceVersion"] == node["metadata"]["resourceVersion"]
 
 
-def test_pods_have_what_kubectl_debug_relies_on(lone):
+def test_pods_have_the_fields_that_kubectl_debug_requires(lone):
     assert lone.get(f"{PODS}/{lone.pods['solo']}")["spec"]["securityContext"] == {}
 
 
@@ -206,7 +206,7 @@ def test_a_pod_is_watched_from_its_file_to_its_end(lone, watch):
     assert int(version(lone, PODS)) >= int(gone["metadata"]["resourceVersion"])
 
 
-def test_a_watch_without_a_version_starts_with_what_exists(lone, watch):
+def test_a_watch_without_a_version_starts_with_the_existing_objects(lone, watch):
     events = watch("/api/v1/pods?watch=1&allowWatchBookmarks=true&sendInitialEvents=true"
                    "&resourceVersionMatch=NotOlderThan")
     assert [events.event()["object"]["metadata"]["name"] for _ in range(2)] == [lone.pods["solo"], lone.pods["web"]]
@@ -221,7 +221,7 @@ def test_a_watch_ends_after_its_timeout_with_a_bookmark(lone, watch):
     assert events.event() is None
 
 
-def test_a_watch_selects(lone, watch):
+def test_a_watch_applies_its_selectors(lone, watch):
     events = watch(f"{PODS}?watch=1&fieldSelector=metadata.name%3D{lone.pods['web']}&sendInitialEvents=true")
     assert events.event()["object"]["metadata"]["name"] == lone.pods["web"]
     assert events.event()["type"] == "BOOKMARK"
@@ -283,7 +283,7 @@ def test_controller_revisions_are_watched(lone, watch):
 
 
 @pytest.mark.slow
-def test_usage_is_watched(lone, watch):
+def test_pod_metrics_are_watched(lone, watch):
     lone.node.launch(specs.pod("measured", specs.container(script=specs.IDLE), metadata={"labels": {"app": "measured"}}))
     events = watch("/apis/metrics.k8s.io/v1beta1/pods?watch=1&labelSelector=app%3Dmeasured")
     types, pod = events.until(lambda event: event["type"] == "MODIFIED")
@@ -302,7 +302,7 @@ def test_labels_of_the_node_are_watched(lone, watch):
     events.until(lambda event: "tests/colour" not in event["object"]["metadata"]["labels"])
 
 
-def test_a_version_that_is_not_known_is_gone(lone):
+def test_a_watch_from_an_unknown_version_gets_410_gone(lone):
     for number in "17", "99999999999999999":
         status, answer = lone.ask(f"{PODS}?watch=1&resourceVersion={number}")
         assert (status, answer["reason"]) == (410, "Expired")
@@ -342,7 +342,7 @@ def test_a_command_runs_over_spdy(lone):
     ("/api/v1/namespaces/default/configmaps/a", "PUT", 405, "its objects are files; edit /"),
     ("/apis/apps/v1/namespaces/default/daemonsets/a", "PATCH", 405, "its objects are files; edit /"),
 ])
-def test_a_failure_is_a_status(lone, path, method, status, said):
+def test_a_failure_is_returned_as_a_status_object(lone, path, method, status, said):
     found, answer = lone.ask(path, method=method)
     assert (found, answer["kind"], answer["code"]) == (status, "Status", status)
     assert said in answer["message"]

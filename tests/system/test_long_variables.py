@@ -10,7 +10,7 @@ def doubled(first, count=32):
             *({"name": f"V{i}", "value": f"$(V{i - 1})$(V{i - 1})"} for i in range(1, count + 1))]
 
 
-def test_variables_that_double_each_other_are_an_error_and_other_pods_run(node):
+def test_variables_that_grow_exponentially_are_an_error_and_other_pods_run(node):
     node.drop(specs.pod("web", specs.container(env=doubled("secret--"))))
     message = node.wait_waiting("web", "CreateContainerConfigError")
     assert message == "the variable V14 is longer than 131071 bytes when its references are expanded"

@@ -57,7 +57,7 @@ def test_an_edit_of_the_sandbox_replaces_the_pod(node):
     new = node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old["metadata"]["uid"] and
                         pod["status"]["phase"] == "Running", "is the new one")
     world.wait(lambda: not world.is_alive(pid), "the old process is gone")
-    world.wait(lambda: node.logged("web") == ["new"], "the new one has spoken")
+    world.wait(lambda: node.logged("web") == ["new"], "the new container has written")
     assert len(node.pods()) == 1
     assert new["status"]["containerStatuses"][0]["restartCount"] == 0
 
@@ -218,7 +218,7 @@ def test_a_configmap_removed_during_pod_start_delays_containers_until_it_returns
                         volumes=[specs.host_path("v", node.data), {"name": "c", "configMap": {"name": "settings"}}]))
     node.wait_pod("web", lambda pod: "running" in node.status("web", "slow").get("state", {}), "initializes")
     node.remove("settings")
-    world.wait(lambda: "No resources" in node.cli("get", "configmaps").stderr, "the agent knows it")
+    world.wait(lambda: "No resources" in node.cli("get", "configmaps").stderr, "the agent has noticed it")
     with open(os.path.join(node.data, "go"), "w", encoding="ascii"):
         pass
     assert 'configmap "settings" not found' in node.wait_waiting("web", "CreateContainerConfigError")

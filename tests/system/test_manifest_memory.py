@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that a file takes while it is read: small manifests that need much memory, and manifests of the maximum
+"""The memory that is needed while a file is read: small manifests that need much memory, and manifests of the maximum
 size."""
 
 import os

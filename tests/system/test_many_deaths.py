@@ -145,7 +145,7 @@ def end_containers(node, pods):
 
 
 @pytest.mark.long
-def test_each_of_many_exits_while_the_agent_is_dead_is_known_exactly(node):
+def test_each_exit_while_the_agent_is_dead_is_reported_with_its_code(node):
     right, chance = 0, many.make_random()
     for number in range(many.scaled(1000 // (DYING_PODS * DYING_CONTAINERS))):
         pods = {f"r{number}-{i}": chance.choices(CODES, k=DYING_CONTAINERS) for i in range(DYING_PODS)}

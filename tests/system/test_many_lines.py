@@ -83,7 +83,7 @@ def let_go(node, name):
 
 
 @pytest.mark.long
-def test_gigabytes_of_output_take_the_space_of_their_files_and_no_line_is_torn(make_node):
+def test_gigabytes_of_output_stay_within_the_log_limits_and_keep_lines_intact(make_node):
     node = many.start_without_quarantine(make_node(
         config={"containerLogMaxSize": "10Mi", "containerLogMaxFiles": MAX_FILES}, start=False))
     lines = many.scaled(10 * 1024 * MIB) // LINE_LENGTH
@@ -156,7 +156,7 @@ def open_reader(node, name):
 
 
 @pytest.mark.long
-def test_a_thousand_readers_that_do_not_read_neither_block_a_container_nor_cost_memory(node):
+def test_a_thousand_stalled_readers_neither_block_a_container_nor_use_memory(node):
     """The agent serves some dozens at a time; the others wait, or are refused."""
     node.launch(specs.script_pod("talker", "while :; do seq 1000; sleep 0.05; done"))
     path = os.path.join(node.log_directory("talker"), "main", "0.log")
@@ -183,7 +183,7 @@ def test_a_thousand_readers_that_do_not_read_neither_block_a_container_nor_cost_
 
 
 @pytest.mark.long
-def test_thousands_of_short_commands_leave_nothing(make_node):
+def test_thousands_of_short_commands_leave_nothing_behind(make_node):
     node = many.start_without_quarantine(make_node(start=False))
     node.launch(specs.pod("web"))
     shim, numbers, wrong = node.shim("web"), iter(range(many.scaled(EXECS))), []

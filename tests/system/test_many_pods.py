@@ -76,7 +76,7 @@ def run_pods(node, names, has_network):
     def phases():
         return {pod["metadata"]["name"]: pod["status"].get("phase") for pod in node.pods()}
     wait(lambda: {name for name, phase in phases().items() if phase == "Succeeded"} >= wanted,
-         lambda: f"all have ended: {phases()}; the agent said:\n{node.said()[-2000:]}", 300)
+         lambda: f"all have ended: {phases()}; the log of the agent:\n{node.said()[-2000:]}", 300)
     for name in names:
         node.remove(name)
     wait(lambda: not wanted & set(phases()), lambda: f"all are gone: {phases()}", 300)

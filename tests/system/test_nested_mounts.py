@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mounts below volumes: the mount points are made in volumes of ConfigMaps, Secrets and fields of the pod, and stay when
-these are updated; other volumes are treated as by the kubelet and runc."""
+these are updated; other volumes are treated like by the kubelet and runc."""
 
 import os
 
@@ -58,7 +58,7 @@ def test_a_volume_is_mounted_below_a_data_volume_and_stays_when_that_is_updated(
     write_pod("two")
     world.wait(lambda: world.read(root + OUTER + "/key") == "two", "the outer volume has been updated")
     if inner in DATA_VOLUMES:
-        world.wait(lambda: world.read(root + INNER + "/key") == "two", "so has the inner one")
+        world.wait(lambda: world.read(root + INNER + "/key") == "two", "the inner volume has been updated, too")
     assert node.init("nested") == init and world.mount_at(init, INNER)
     assert not os.path.lexists(root + OUTER + "/other") or outer in ("secret", "downwardAPI")
 
@@ -104,7 +104,7 @@ def test_mounts_are_nested_several_times(node):
         assert world.read(root + path) == "one", path
 
 
-def test_a_secret_lies_above_and_below_a_directory_of_tokens(node):
+def test_a_secret_is_mounted_above_and_below_a_directory_of_tokens(node):
     drop_objects(node)
     node.launch(nested_pod("tokens", {"a": DATA_VOLUMES["secret"], "t": DATA_VOLUMES["projected"]},
                            specs.mount("a", "/var/run/secrets"),
@@ -148,7 +148,7 @@ def test_a_nested_mount_is_made_in_a_pod_with_its_own_users(archive):
         assert world.read(root + INNER + "/key") == "one" and world.read(f"{root}{OUTER}/single") == "one"
         drop_objects(node, "two")
         world.wait(lambda: world.read(root + OUTER + "/key") == "two", "the outer volume has been updated")
-        world.wait(lambda: world.read(root + INNER + "/key") == "two", "so has the inner one")
+        world.wait(lambda: world.read(root + INNER + "/key") == "two", "the inner volume has been updated, too")
         assert os.stat(root + INNER).st_uid == test_users.first_id(node.init("users"))
     finally:
         node.finish()
@@ -185,7 +185,7 @@ def test_a_mount_point_in_a_part_of_a_volume_must_exist(node):
     assert world.read(root_of(node, "exists") + f"{OUTER}/inner/key") == "one"
     for name, outer in (("host", "h"), ("empty", "e")):
         node.drop(nested_pod(name, volumes, specs.mount(outer, OUTER, readOnly=True), specs.mount("b", f"{OUTER}/missing")))
-        node.wait_pod(name, lambda pod: "read-only file system" in str(pod["status"]), "says why")
+        node.wait_pod(name, lambda pod: "read-only file system" in str(pod["status"]), "reports the reason")
     node.launch(nested_pod("made", volumes, specs.mount("h", OUTER), specs.mount("b", f"{OUTER}/missing")))
     assert os.path.isdir(f"{node.data}/there/missing"), "runc makes it on the host"
 
@@ -197,7 +197,7 @@ def test_a_mount_point_in_an_image_volume_must_be_in_the_image(node):
     node.launch(nested_pod("there", volumes, specs.mount("i", OUTER), specs.mount("b", f"{OUTER}/place")))
     assert world.read(root_of(node, "there") + f"{OUTER}/place/key") == "one"
     node.drop(nested_pod("missing", volumes, specs.mount("i", OUTER), specs.mount("b", f"{OUTER}/none")))
-    node.wait_pod("missing", lambda pod: "read-only file system" in str(pod["status"]), "says why")
+    node.wait_pod("missing", lambda pod: "read-only file system" in str(pod["status"]), "reports the reason")
 
 
 def test_an_image_volume_is_mounted_below_a_data_volume(node):

@@ -97,14 +97,14 @@ def test_containers_of_a_pod_share_its_namespaces(net):
         assert main == other == shim != agent
 
 
-def test_host_port_leads_to_the_pod(net):
+def test_host_port_forwards_to_the_pod(net):
     net.launch(listener("web", "through the port", ports=[
         {"containerPort": 8080, "hostPort": 18080}]))
     wait(lambda: net.fetch(NODE_ADDRESS, 18080) == "through the port\n", "the node's port leads to the pod")
     wait(lambda: net.fetch("127.0.0.1", 18080) == "through the port\n", "so does that of its loopback")
 
 
-def test_removed_pod_leaves_nothing_of_its_network(net):
+def test_removed_pod_leaves_no_network_resources(net):
     net.launch(listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18081}]))
     assert net.reserved() and net.veths() and net.rules()
     net.remove("web")
@@ -419,7 +419,7 @@ def kill_processes(net, shim, victims):
 @pytest.mark.parametrize("plugin,victims", some(
     [(plugin, victims) for victims in ("plugin", "shim", "agent-plugin", "shim-agent", "agent-shim")
      for plugin in ("bridge", "portmap", "firewall")], 4))
-def test_kill_during_a_plugin_run_leaves_nothing_and_repeats_nothing(net, plugin, victims):
+def test_kill_during_a_plugin_run_leaves_nothing_behind_and_repeats_no_plugin(net, plugin, victims):
     web = listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18085}])
     for when in ("before", "after"):
         held = hold_at(net, plugin, "ADD", when)
@@ -450,7 +450,7 @@ def test_a_plugin_that_runs_when_its_shim_is_killed_ends_before_the_next_one_sta
     assert world.read(log).split()[:3] == ["first", "end", "next"]
 
 
-def test_kills_at_any_time_leave_nothing(net):
+def test_kills_at_any_time_leave_no_network_resources(net):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     chance = random.Random(seed)
@@ -475,9 +475,9 @@ def test_kills_at_any_time_leave_nothing(net):
     for name in ("one", "two"):
         net.wait_running(name)
     wait(lambda: net.reserved() == sorted(net.address(name) or "" for name in ("one", "two")),
-         lambda: f"only the addresses of the pods are allocated: {net.reservations()}; the agent said:\n{net.said()[-8000:]}")
+         lambda: f"only the addresses of the pods are allocated: {net.reservations()}; the log of the agent:\n{net.said()[-8000:]}")
     wait(lambda: len(net.veths()) == 2 and len(net.chains()) == 4,
-         lambda: f"the networks of two pods are set up: {net.network_leftovers()}; the agent said:\n{net.said()[-8000:]}")
+         lambda: f"the networks of two pods are set up: {net.network_leftovers()}; the log of the agent:\n{net.said()[-8000:]}")
     for name in ("one", "two"):
         net.remove(name)
         net.wait_gone(name)
@@ -564,7 +564,7 @@ def test_network_sysctl_applies_to_the_pod_only(net):
     assert net.run_inside("cat", path) == before != "0\n"
 
 
-def test_hostname_and_subdomain_make_a_domain_name(net):
+def test_hostname_and_subdomain_form_a_domain_name(net):
     net.launch(pod("named", hostname="www", subdomain="shop"))
     net.launch(pod("full", hostname="www", subdomain="shop", setHostnameAsFQDN=True))
     assert net.exec("named", "/bin/hostname").strip() == "www"
@@ -581,7 +581,7 @@ def test_host_alias_applies_in_the_host_network(net):
     assert hosts.endswith("# Entries added by HostAliases.\n192.0.2.9\tdb\n")
 
 
-def test_dns_policies_make_resolv_conf(make_network_node, tmp_path):
+def test_resolv_conf_follows_the_dns_policy(make_network_node, tmp_path):
     resolv = tmp_path / "resolv.conf"
     resolv.write_text("search lan\nnameserver 192.0.2.53\noptions rotate\n", encoding="utf-8")
     net = make_network_node(config={"clusterDNS": ["10.96.0.10"], "clusterDomain": "k.example",

@@ -144,7 +144,7 @@ def test_joined_node_is_ready_when_its_plugin_has_written_its_configuration(join
 
 
 @pytest.mark.parametrize("copy", ["10-mainstay.conflist", "99-mainstay.conflist"])
-def test_copy_of_the_packaged_network_gives_way_to_that_of_a_plugin(joining, copy):
+def test_copied_package_configuration_yields_to_that_of_a_plugin(joining, copy):
     joining.install("bridge")
     joining.install("firewall")
     joining.wait_not_ready()
@@ -159,7 +159,7 @@ def test_copy_of_the_packaged_network_gives_way_to_that_of_a_plugin(joining, cop
     assert f"{joining.bin}/bridge ADD" not in world.read(joining.log)
 
 
-def test_static_pods_wait_too(joining):
+def test_static_pods_wait_for_the_network_too(joining):
     for pod in (specs.pod("web", hostNetwork=False), specs.pod("control-plane")):
         joining.node.drop(pod)
     joining.node.wait_running("control-plane")
@@ -168,7 +168,7 @@ def test_static_pods_wait_too(joining):
     joining.node.wait_running("web")
 
 
-def test_running_pods_stay_though_the_configuration_vanishes(joining):
+def test_running_pods_keep_running_when_the_network_configuration_is_removed(joining):
     joining.write("10-flannel.conflist")
     joining.wait_ready()
     joining.bind("web")
@@ -188,7 +188,7 @@ def test_running_pods_stay_though_the_configuration_vanishes(joining):
     assert joining.node.init("web") == pid
 
 
-def test_directory_may_be_replaced(joining):
+def test_network_is_found_after_the_configuration_directory_is_replaced(joining):
     joining.wait_not_ready()
     shutil.rmtree(joining.cni)
     wait(lambda: os.path.isdir(joining.cni), "the directory is made again")
@@ -209,7 +209,7 @@ def test_edited_static_pod_keeps_running_while_its_successor_cannot_have_a_netwo
     wait(lambda: joining.node.find_init("web") not in (None, pid), "it is replaced")
 
 
-def test_setting_gives_a_joined_node_the_built_in_network(joining):
+def test_joined_node_uses_the_built_in_network_if_configured(joining):
     joining.wait_not_ready()
     joining.configure(builtInNetwork=True)
     joining.node.restart()

@@ -102,14 +102,14 @@ def test_export_is_mounted_in_the_nodes_network_and_gone_with_the_pod(nfs_node, 
     node.wait_gone("web")
 
 
-def test_read_only_export_and_server_of_IPv6(nfs_node, helper):
+def test_export_is_mounted_read_only_from_an_IPv6_server(nfs_node, helper):
     nfs_node.drop(nfs_pod("web", "touch /data/x || echo read only; " + specs.IDLE, server="2001:db8::7", readOnly=True))
     nfs_node.wait_running("web")
     assert helper.calls()[0]["argv"][0] == "[2001:db8::7]:/export" and helper.calls()[0]["argv"][2:] == ["-o", "ro"]
     wait(lambda: any("read only" in line for line in nfs_node.logged("web")), lambda: nfs_node.logged("web"))
 
 
-def test_failed_mount_is_an_event_and_tried_again(nfs_node, helper):
+def test_failed_mount_is_an_event_and_retried(nfs_node, helper):
     helper.set("fails")
     nfs_node.drop(nfs_pod("web"))
     wait(lambda: failed_mount(nfs_node, "web"), lambda: nfs_node.said())
@@ -120,7 +120,7 @@ def test_failed_mount_is_an_event_and_tried_again(nfs_node, helper):
     nfs_node.wait_running("web")
 
 
-def test_node_without_the_tool_names_its_package(make_node, tmp_path):
+def test_missing_mount_helper_is_reported_with_its_package(make_node, tmp_path):
     node = make_node(start=False)
     environment = node.environment
     path = ":".join(one for one in environment()["PATH"].split(":") if not os.path.exists(os.path.join(one, "mount.nfs")))
@@ -148,7 +148,7 @@ def test_volumes_that_name_no_server_are_refused(nfs_node):
     for source, word in (({"server": "-o"}, "host name or an address"), ({"path": "export"}, "absolute path"),
                          ({"server": "a b"}, "host name or an address")):
         nfs_node.drop(nfs_pod("web", **source), "web.yaml")
-        wait(lambda word=word: word in nfs_node.complaints(), lambda word=word: f"it says '{word}': {nfs_node.complaints()}")
+        wait(lambda word=word: word in nfs_node.complaints(), lambda word=word: f"it reports '{word}': {nfs_node.complaints()}")
     nfs_node.drop(nfs_pod("web"), "web.yaml")
     nfs_node.wait_running("web")
 

@@ -53,7 +53,7 @@ class World:
                                    specs.container("long", script=LONG + specs.IDLE),
                                    specs.container("talker", script=TALK, stdin=True)))
         self.pod = self.node.pod("web")["metadata"]["name"]
-        wait(lambda: len(self.node.log_lines("web")) == 2 and self.node.log_lines("web", "binary"), "what they say is in their logs")
+        wait(lambda: len(self.node.log_lines("web")) == 2 and self.node.log_lines("web", "binary"), "their output is in their logs")
         wait(lambda: world.is_listening(self.port), "the echo's port answers")
         wait(lambda: len(self.node.log_lines("web", "long")) == LONG_LINES, "all long lines are in the log")
 
@@ -117,7 +117,7 @@ def test_a_certificate_of_another_authority_is_unauthorized(served):
 
 
 @pytest.mark.parametrize("kind,start,end", [("server", -3600, 3600), ("client", -7200, -3600), ("client", 3600, 7200)])
-def test_a_certificate_for_something_else_or_another_time_is_unauthorized(served, kind, start, end):
+def test_a_certificate_of_another_purpose_or_period_is_unauthorized(served, kind, start, end):
     invalid, _ = served.authority.issue("invalid", "/CN=jane", kind, start, end)
     assert served.api.request("/pods", certificate=invalid) == (401, "Unauthorized")
 
@@ -128,7 +128,7 @@ def test_a_token_without_reviews_is_unauthorized(served):
 
 # Limits
 
-def test_one_address_cannot_take_all_connections(served):
+def test_a_single_address_cannot_use_all_connections(served):
     address = ("127.0.0.1", served.api.port)
     served.api.connect(served.admin).close()
     wait(lambda: served.connections() == 0, "no connection is left")
@@ -136,7 +136,7 @@ def test_one_address_cannot_take_all_connections(served):
     with socket.create_connection(address, source_address=("127.0.0.2", 0)) as refused:
         refused.settimeout(world.DEADLINE)
         assert refused.recv(1) == b""
-    assert served.get("/healthz") == (200, "ok"), "others are served"
+    assert served.get("/healthz") == (200, "ok"), "other clients are served"
     for client in clients:
         client.close()
     wait(lambda: served.connections() == 0, "no connection is left")
@@ -164,7 +164,7 @@ def test_one_address_cannot_take_all_connections(served):
     ("/portForward/default/web-node1", 500, "Upgrade request required"),
     ("/portForward/default/none", 404, "not found"),
 ])
-def test_paths_have_the_kubelets_statuses(served, path, status, said):
+def test_paths_return_the_statuses_of_the_kubelet(served, path, status, said):
     answer = served.get(path)
     assert answer[0] == status and said in answer[1], answer
 
@@ -229,7 +229,7 @@ def tls_records(stream, path):
 @pytest.mark.parametrize("path", ["/containerLogs/default/{pod}/main", "/containerLogs/default/{pod}/main?tailLines=1",
                                   "/containerLogs/default/{pod}/main?limitBytes=2", "/logs/messages?",
                                   "/containerLogs/default/{pod}/long", "/api/v1/pods?watch=1&timeoutSeconds=1"])
-def test_streamed_body_ends_in_tls_record_of_its_own(served, path):
+def test_streamed_body_ends_in_a_separate_tls_record(served, path):
     """The API server's WebSockets drop bytes that they receive together with the end of a body."""
     path = path.format(pod=served.pod)
     served.write_system_log()
@@ -238,7 +238,7 @@ def test_streamed_body_ends_in_tls_record_of_its_own(served, path):
             assert tls_records(stream, path)[-1] == b"0\r\n\r\n"
 
 
-def test_streamed_body_ends_in_tls_record_of_its_own_though_client_is_slow(served):
+def test_streamed_body_ends_in_a_separate_tls_record_for_a_slow_client(served):
     """More waits in the program's sockets than it encrypts at once when the end is read."""
     with contextlib.closing(served.api.connect(served.admin)) as stream:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
@@ -394,7 +394,7 @@ def test_data_that_arrives_with_the_request_reaches_the_session(served):
 def test_large_output_for_a_slow_reader_is_whole_and_stalls_no_other_client(served):
     session = served.spdy_session("sh", "-c", "head%20-c%205000000%20/dev/zero")
     session.client.until(lambda: session.client.data[session.ids["stdout"]])
-    assert served.get("/healthz") == (200, "ok"), "others are served"
+    assert served.get("/healthz") == (200, "ok"), "other clients are served"
     assert session.result()["status"] == "Success"
     assert len(session.text("stdout")) == 5000000
 
@@ -412,7 +412,7 @@ def sleepers(served, seconds):
     return [pid for pid in world.pids_of_root(served.node.cgroup_root) if world.cmdline(pid) == ["sleep", seconds]]
 
 
-def test_the_client_that_disconnects_ends_its_command(served):
+def test_a_command_ends_when_its_client_disconnects(served):
     session = served.spdy_session("sleep", "4711")
     wait(lambda: sleepers(served, "4711"), "the command runs")
     session.client.stream.close()
@@ -553,7 +553,7 @@ def test_ports_are_forwarded(served, is_tunnel):
 
 
 def test_bytes_of_a_forwarded_port_do_not_pass_the_agent(served):
-    """The agent may stand still meanwhile."""
+    """The agent may be stopped meanwhile."""
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)
     _, data = forward(client, served.port, 0)
@@ -612,7 +612,7 @@ def test_channels_need_ports_and_a_known_protocol(served, query, protocol, statu
     assert answer[0] == status and said in answer[1]
 
 
-def test_a_port_without_a_listener_is_an_error_of_its_own(served):
+def test_a_port_without_a_listener_fails_separately(served):
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)
     error, data = forward(client, 1, 0)
@@ -698,7 +698,7 @@ class AbruptServer:
         """Sends data, all of which is acknowledged, and closes; the connection ends with a reset, because some input is
         unread."""
         self.stream.sendall(data)
-        wait(lambda: fcntl.ioctl(self.stream, termios.TIOCOUTQ, b"\0" * 4) == b"\0" * 4, "all has arrived at the other side")
+        wait(lambda: fcntl.ioctl(self.stream, termios.TIOCOUTQ, b"\0" * 4) == b"\0" * 4, "all data has arrived at the other side")
         self.stream.close()
 
 
@@ -730,7 +730,7 @@ def test_data_of_a_port_arrives_though_nothing_can_be_sent_to_it(served):
 
 # The process
 
-def test_it_ends_without_connections(served):
+def test_the_program_exits_when_idle(served):
     short = node_api.NodeApi(served.node, idle=1)
     assert short.process.wait(world.DEADLINE) == 0, short.said()
 
@@ -742,14 +742,14 @@ def test_bytes_that_are_not_tls_affect_no_other_client(served):
     assert served.get("/healthz") == (200, "ok")
 
 
-def test_it_runs_without_privileges(served):
+def test_the_program_runs_without_privileges(served):
     status = world.read(f"/proc/{served.api.process.pid}/status")
     assert "CapEff:\t0000000000000000" in status
     assert "NoNewPrivs:\t1" in status
     assert "Seccomp:\t2" in status
 
 
-def test_it_waits_for_an_agent(served):
+def test_the_program_waits_for_an_agent(served):
     moved = served.node.socket + ".moved"
     os.rename(served.node.socket, moved)
     lonely, late = node_api.NodeApi(served.node), node_api.NodeApi(served.node)
@@ -761,7 +761,7 @@ def test_it_waits_for_an_agent(served):
     lonely.stop()
 
 
-def test_the_program_says_what_is_wrong():
+def test_the_program_reports_missing_sockets():
     answer = subprocess.run([harness.program("mainstay-api")], capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     assert "systemd passed no socket, and --listen is not given" in answer.stderr

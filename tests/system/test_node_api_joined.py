@@ -43,14 +43,14 @@ def test_the_api_server_decides_about_tokens_and_access(api, reviewed):
         (403, "Forbidden (user=jane, verb=get, resource=nodes, subresource(s)=[proxy])")
 
 
-def test_the_proxy_grants_what_it_always_has(api, reviewed):
+def test_proxy_permission_still_grants_access_to_pods_but_not_to_stats(api, reviewed):
     api.add_token("old", "joe")
     api.api.grant("joe", "nodes/proxy", "get")
     assert reviewed.request("/pods", headers=bearer("old"))[0] == 200
     assert reviewed.request("/stats/summary", headers=bearer("old"))[0] == 403
 
 
-def test_a_websocket_asks_for_create(api, reviewed):
+def test_a_websocket_session_requires_the_create_verb(api, reviewed):
     api.add_token("old", "joe")
     api.api.grant("joe", "nodes/proxy", "get")
     headers = [*node_api.websocket_headers("v5.channel.k8s.io"), "Authorization: Bearer old"]
@@ -58,7 +58,7 @@ def test_a_websocket_asks_for_create(api, reviewed):
         (403, "Forbidden (user=joe, verb=create, resource=nodes, subresource(s)=[proxy])")
 
 
-def test_answers_of_the_api_server_are_kept(api, reviewed):
+def test_reviews_of_the_api_server_are_cached(api, reviewed):
     api.add_token("reader", "jane")
     api.api.grant("jane", "nodes/pods", "get")
     for _ in range(3):
@@ -72,7 +72,7 @@ def test_answers_of_the_api_server_are_kept(api, reviewed):
     api.start()
 
 
-def test_a_review_of_access_has_all_that_is_known_of_the_user(api, reviewed):
+def test_an_access_review_contains_all_attributes_of_the_user(api, reviewed):
     """An authorizer may grant a token fewer permissions than its user has, by the scopes in 'extra'."""
     more = {"uid": "7", "extra": {"scopes.authorization.openshift.io": ["user:info"], "example.com/a": []}}
     jane, _ = api.authority.issue("jane", "/CN=jane")
@@ -188,11 +188,11 @@ def test_a_decision_for_another_request_is_not_taken_for_the_reply(api, reviewed
     threads, found = ask_at_once(reviewed, 4, certificate=lambda _: admin)
     for thread in threads:
         thread.join(world.DEADLINE)
-    assert several.is_set(), "several have asked"
+    assert several.is_set(), "several have requested it"
     assert [(status, json.loads(body)["kind"]) for status, body in found] == [(200, "PodList")] * 4
 
 
-def test_made_up_tokens_keep_no_known_client_out(api, reviewed):
+def test_invalid_tokens_do_not_lock_out_known_clients(api, reviewed):
     admin, _ = api.authority.issue("admin", "/O=system:masters/CN=admin")
     api.add_token("reader", "jane")
     api.api.grant("jane", "nodes/pods", "get")
@@ -286,7 +286,7 @@ def test_a_self_signed_certificate_is_kept_and_renewed_before_its_end(make_membe
     node.start()
 
 
-def test_a_pair_that_is_damaged_is_replaced(make_member):
+def test_a_damaged_certificate_pair_is_replaced(make_member):
     node = make_member()
     os.makedirs(os.path.join(node.state, "pki"), mode=0o700, exist_ok=True)
     for name in ("kubelet.crt", "kubelet.key"):

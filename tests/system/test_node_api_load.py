@@ -61,7 +61,7 @@ def vanish(stream):
     os.close(stream.detach())
 
 
-def test_hundred_sessions_and_two_hundred_forwarded_connections_at_once(served):
+def test_a_hundred_sessions_and_two_hundred_forwarded_connections_run_at_once(served):
     sessions = []
     for number in range(SESSIONS):
         pod = served.node.pod(f"more{number % PODS}")["metadata"]["name"]
@@ -145,7 +145,7 @@ class Pump:
             self.write()
             self.read()
             if not self.stream.pending() and not self.is_over:
-                assert select.select([self.stream], [self.stream] if self.out else [], [], world.DEADLINE)[:2] != ([], []), "nothing moves"
+                assert select.select([self.stream], [self.stream] if self.out else [], [], world.DEADLINE)[:2] != ([], []), "no data is transferred"
 
     def write(self):
         try:
@@ -173,7 +173,7 @@ class Pump:
             self.buffer = self.buffer[8 + length:]
 
 
-def test_much_input_comes_back_byte_by_byte(served):
+def test_large_input_is_returned_unchanged_over_http(served):
     block, count = os.urandom(MIB // 32), 64 * 32
     sent = hashlib.sha256()
 
@@ -243,7 +243,7 @@ def flood(served, figure):
 
     def connect_by_tls(number):
         if number % 1000 == 999:
-            assert served.get("/healthz") == (200, "ok"), "others are served"
+            assert served.get("/healthz") == (200, "ok"), "other clients are served"
         return socket.create_connection(("127.0.0.1", served.api.port), 60, (f"127.0.1.{number % 100 + 1}", 0))
 
     def connect_locally(_):
@@ -277,10 +277,10 @@ def flood(served, figure):
 
 
 @pytest.mark.slow
-def test_a_thousand_connections_that_say_nothing_keep_no_other_client_out(served):
+def test_a_thousand_silent_connections_do_not_lock_out_other_clients(served):
     flood(served, 1000)
 
 
 @pytest.mark.long
-def test_ten_thousand_connections_that_say_nothing_keep_no_other_client_out(served):
+def test_ten_thousand_silent_connections_do_not_lock_out_other_clients(served):
     flood(served, many.scaled(10000))

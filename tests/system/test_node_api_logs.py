@@ -104,7 +104,7 @@ def test_the_process_ends_with_a_client_that_does_not_read(served):
     wait(lambda: not log_processes(served), "the process has ended")
 
 
-def test_a_process_that_is_killed_is_in_the_agents_log(served):
+def test_a_killed_log_process_is_reported_in_the_agents_log(served):
     log = Log(served, query="follow=1&tailLines=1")
     assert log.line() == LINE + "\n"
     os.kill(wait(lambda: log_processes(served), "a process reads the log")[0], signal.SIGKILL)
@@ -146,7 +146,7 @@ def expect_refused(log, words):
     assert (log.status, log.all()) == (503, words)
 
 
-def test_too_many_clients_are_refused_and_keep_none_from_other_logs(served):
+def test_too_many_clients_of_one_log_are_refused_without_affecting_other_logs(served):
     wait(lambda: not log_processes(served), "those of before have ended")
     others = [f"other{number}" for number in range(LOG_PROCESSES_OF_NAMESPACE_MAX // LOG_PROCESSES_OF_POD_MAX - 1)]
     for name in others:

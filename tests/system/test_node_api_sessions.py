@@ -51,7 +51,7 @@ def test_a_command_starts_when_its_client_has_opened_all_streams(served):
 
 
 def test_a_client_that_disconnects_before_its_streams_are_open_leaves_no_process(served):
-    wait(lambda: not session_processes(served), "all sessions of before have ended")
+    wait(lambda: not session_processes(served), "all earlier sessions have ended")
     session = open_error_alone(served, "4719")
     wait(lambda: session_processes(served), "the shim holds the command")
     session.client.stream.close()
@@ -147,7 +147,7 @@ def test_a_session_that_is_requested_while_the_agent_restarts_starts_afterwards(
     assert found and found[0]["status"] == "Success"
 
 
-def test_a_session_that_is_over_before_its_head_is_read_is_whole(served):
+def test_a_session_that_ends_before_its_response_head_is_read_is_complete(served):
     late = LateReplies(served.node, reads=False)
     try:
         session = served.spdy_session("sh", "-c", "echo%20hello;exit%203")

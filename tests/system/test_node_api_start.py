@@ -54,7 +54,7 @@ def status_ids(pid):
     return {int(one) for field in ("Uid", "Gid") for one in world.status(pid, field).split()}
 
 
-def test_the_first_client_starts_it_as_a_user_without_privileges(node):
+def test_the_first_client_starts_the_node_api_as_an_unprivileged_user(node):
     node.start()
     assert listens(node) and not node.api.pids()
     assert node.ask() == (200, "ok")
@@ -67,7 +67,7 @@ def test_the_first_client_starts_it_as_a_user_without_privileges(node):
     assert node.api.pids() == [pid]
 
 
-def test_it_starts_again_after_it_has_ended(node):
+def test_the_node_api_starts_again_after_it_has_exited(node):
     node.start()
     for number in (signal.SIGTERM, signal.SIGKILL):
         assert node.ask() == (200, "ok")
@@ -155,7 +155,7 @@ def write_file(path, text):
         file.write(text)
 
 
-def test_a_port_in_use_is_tried_again(node):
+def test_a_port_in_use_is_retried(node):
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", node.port))

@@ -106,14 +106,14 @@ def assert_refused(node, requests, statuses):
     assert not pod["spec"].get("ephemeralContainers") and pod["status"]["containerStatuses"][0]["state"].get("running")
 
 
-def test_without_a_client_nothing_is_executed_or_disclosed(node):
+def test_a_taken_over_api_without_a_client_can_execute_and_read_nothing(node):
     assert_refused(node, node.everything(), {401})
 
 
 @pytest.mark.parametrize("credential", [
     "Mainstay-Client: eyJ1c2VybmFtZSI6ImFkbWluIn0=." + 64 * "0", "Mainstay-Client: .", "Mainstay-Client: admin",
     "Mainstay-Token: made-up", "Mainstay-User: admin", "X-Remote-User: admin", "Authorization: Bearer admin"])
-def test_a_made_up_identity_is_nobodys(node, credential):
+def test_a_forged_identity_is_rejected(node, credential):
     assert_refused(node, with_headers(node.everything(), credential), {401})
 
 
@@ -121,7 +121,7 @@ def test_local_routes_are_never_open_to_clients(node):
     assert_refused(node, node.local_things(), {403})
 
 
-def test_there_is_no_oracle_for_reviews(node):
+def test_clients_cannot_create_reviews(node):
     assert_refused(node, [["POST", "/nodeapi/tokenreview"], ["POST", "/nodeapi/accessreview"]], {404})
 
 
@@ -160,7 +160,7 @@ def holds_key(pid):
     return False
 
 
-def test_the_signer_is_a_user_of_its_own_without_privileges(node):
+def test_the_signer_runs_as_a_separate_unprivileged_user(node):
     signer, = signer_pids(node)
     status = world.read(f"/proc/{signer}/status")
     uid = int(world.status(signer, "Uid").split()[0])
@@ -170,13 +170,13 @@ def test_the_signer_is_a_user_of_its_own_without_privileges(node):
                 and not name.startswith(node.directory)]
 
 
-def test_a_clients_ticket_is_good_for_what_that_client_may_do(archive):
+def test_a_ticket_grants_only_the_permissions_of_its_client(archive):
     """The API server allows Jane to read on this node; an attacker who has taken over mainstay-api then has her
     ticket."""
     found = TakenNode(archive)
     try:
         jane, _ = found.certs.issue("jane", "/O=users/CN=jane")
-        assert found.api.request("/pods", certificate=jane)[0] == 500, "no API server can be asked about her"
+        assert found.api.request("/pods", certificate=jane)[0] == 500, "no API server can be queried about her"
         assert found.api.request("/pods", certificate=found.admin)[0] == 200
         wait(lambda: found.api.pids(), "it runs")
         admin, users = stolen_tickets(found, ("admin", "jane"))

@@ -88,7 +88,7 @@ def counts(node, resource=DISK):
 
 def wait_counts(node, capacity, allocatable, resource=DISK):
     wait(lambda: counts(node, resource) == (str(capacity), str(allocatable)),
-         lambda: f"{capacity}/{allocatable}, not {counts(node, resource)}; it said:\n{node.said()}")
+         lambda: f"{capacity}/{allocatable}, not {counts(node, resource)}; its log:\n{node.said()}")
 
 
 def run_in(node, pod, script, name="main"):
@@ -104,7 +104,7 @@ def opens(node, pod, path, name="main"):
 
 def wait_opens(node, pod, path, result="opened", name="main"):
     wait(lambda: opens(node, pod, path, name) == result,
-         lambda: f"{path}: {result}, not {opens(node, pod, path, name)}; it said:\n{node.said()}")
+         lambda: f"{path}: {result}, not {opens(node, pod, path, name)}; its log:\n{node.said()}")
 
 
 def own_node(node, pod, path, number):
@@ -146,7 +146,7 @@ def test_device_that_comes_and_goes_reaches_the_running_container(make_node, loo
     for _ in range(5):
         loops.plug()
         number, started = os.stat(loops.path()).st_rdev, time.monotonic()
-        wait(lambda: os.path.exists(path) and os.stat(path).st_rdev == number, lambda: f"the node is there; it said:\n{node.said()}")
+        wait(lambda: os.path.exists(path) and os.stat(path).st_rdev == number, lambda: f"the node is there; its log:\n{node.said()}")
         slowest = max(slowest, time.monotonic() - started)
         wait_opens(node, "web", loops.path())
         assert "No such file" in run_in(node, "web", f"ls {loops.path()}", "other")
@@ -154,7 +154,7 @@ def test_device_that_comes_and_goes_reaches_the_running_container(make_node, loo
         assert own_node(node, "web", "/tmp/own", number) == "opened\n"
         wait(lambda: not is_open(number), "nobody has it open")
         loops.unplug()
-        wait(lambda: not os.path.exists(path), lambda: f"the node is gone; it said:\n{node.said()}")
+        wait(lambda: not os.path.exists(path), lambda: f"the node is gone; its log:\n{node.said()}")
         wait(lambda: "Operation not permitted" in own_node(node, "web", "/tmp/own", number), "the cgroup refuses it")
         wait_health(node, "web", "Unhealthy")
     print(f"the node is there {slowest * 1000:.0f} ms after the event")
@@ -184,7 +184,7 @@ def test_pod_waits_for_a_device_that_is_missing_and_names_the_remedy(make_node, 
     loops.plug()
     node.wait_running("web")
     assert opens(node, "web", loops.path()) == "opened"
-    # A container that starts again waits for its own device.
+    # A restarted container waits for its own device.
     loops.unplug()
     wait_health(node, "web", "Unhealthy")
     wait_counts(node, 1, 0)
@@ -210,7 +210,7 @@ def test_changes_while_the_agent_is_down_are_applied_when_it_starts(make_node, l
     loops.unplug()
     node.start()
     wait_health(node, "web", "Unhealthy")
-    wait(lambda: not os.path.exists(f"/proc/{init}/root{loops.path()}"), lambda: f"the node is gone; it said:\n{node.said()}")
+    wait(lambda: not os.path.exists(f"/proc/{init}/root{loops.path()}"), lambda: f"the node is gone; its log:\n{node.said()}")
     node.kill9()
     loops.plug()
     loops.plug(1)
@@ -243,7 +243,7 @@ def test_shared_device_belongs_to_as_many_containers_as_configured(make_node, lo
     node.wait_running("c")
 
 
-def test_mode_path_and_owner_of_the_node(make_node, loops):
+def test_device_has_mode_path_and_owner_of_the_node(make_node, loops):
     loops.plug()
     node = make_node(device(match=loops.match(), mode="r", containerPath="/dev/own/disk", optional=True))
     node.launch(specs.pod("web", container(securityContext={"runAsUser": 1234, "runAsGroup": 2345})))

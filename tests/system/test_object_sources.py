@@ -134,7 +134,7 @@ def reader(names, **container):
 
 
 def seen(node, name, names):
-    """The values that the pod sees of each: {"configmap-a": {"file", "projected", "key", "all"}}, and the words."""
+    """The values that the pod sees from each source: {"configmap-a": {"file", "projected", "key", "all"}}, and the words."""
     environ = world.environ(node.init(name))
     found, words = {}, set()
     for slug in [f"{kind}-{one}" for kind in ("configmap", "secret") for one in names]:
@@ -202,7 +202,7 @@ def test_a_pod_waits_for_an_object_that_only_another_source_has(sources, owner):
         assert world.environ(node.init(f"waits-{source}"))["word"] == source
 
 
-def test_an_object_that_is_gone_for_the_moment_of_an_edit_is_not_replaced_by_another_sources(sources):
+def test_object_missing_during_an_edit_is_not_replaced_by_that_of_another_source(sources):
     node = sources.make_node()
     for source in ("file", "api"):
         sources.put(source, config_map("script", source), secret("script", source))
@@ -275,7 +275,7 @@ def test_services_and_tokens_of_the_server_are_for_its_pods_only(sources):
     for source in SOURCES:
         sources.run(source, f"web-{source}")
     node.start()
-    wait(lambda: '"my-db"' in (world.read(os.path.join(node.state, "cluster", "services")) or ""), "the node knows the services")
+    wait(lambda: '"my-db"' in (world.read(os.path.join(node.state, "cluster", "services")) or ""), "the node has stored the services")
     for source in SOURCES:
         node.wait_running(f"web-{source}")
         assert ("MY_DB_SERVICE_HOST" in world.environ(node.init(f"web-{source}"))) == (source == "api")
@@ -306,7 +306,7 @@ def test_an_ephemeral_container_sees_what_its_pod_sees(sources):
 
 
 @pytest.mark.parametrize("come, go", [(a, b) for a in SOURCES for b in SOURCES if a != b])
-def test_one_object_is_shared_by_a_setting_for_it(sources, come, go):
+def test_object_is_shared_between_sources_if_configured(sources, come, go):
     shared = [{"kind": kind, "namespace": "default", "name": "same", "from": come, "to": go} for kind in ("ConfigMap", "Secret")]
     node = sources.make_node(sharedObjects=shared)
     put_all(sources)

@@ -149,7 +149,7 @@ def test_an_object_volume_has_read_only_files_for_each_key(node):
             pass
 
 
-def test_items_choose_names_and_modes_and_a_secret_stays_off_the_disk(node):
+def test_items_set_names_and_modes_and_secrets_are_not_written_to_disk(node):
     node.drop(secret("secret", {"a": "1", "b": "2", "c": "3"}))
     node.launch(volume_pod("reader", {"secret": {
         "secretName": "secret", "defaultMode": 0o400,
@@ -191,7 +191,7 @@ def test_a_volume_follows_its_object_without_a_restart(node):
     node.wait_running("other")
     assert os.readlink(f"{at}/..data") == data, "what has not changed is not written"
     node.remove("map")
-    world.wait(lambda: 'configmap "map" not found; the volume stays as it was' in node.said(), "says what is missing")
+    world.wait(lambda: 'configmap "map" not found; the volume stays as it was' in node.said(), "reports what is missing")
     assert world.read(f"{at}/kept") == "2" and node.init("reader") == pid
 
 
@@ -269,7 +269,7 @@ def test_one_key_is_mounted_by_its_sub_path(node):
     assert "ro" in world.mount_at(node.init("conf"), "/v")["options"]
 
 
-def test_a_sub_path_is_made_with_the_mode_of_its_volume_and_named_by_variables(node):
+def test_a_sub_path_is_created_with_the_mode_of_its_volume_and_expanded_variables(node):
     node.launch(specs.pod("sub", specs.container(
         env=[variable("POD", fieldRef={"fieldPath": "metadata.name"})],
         volumeMounts=[specs.mount("v", "/v/deep", subPath="deep"), specs.mount("v", "/v", subPathExpr="a #b/$(POD)")]),
@@ -319,7 +319,7 @@ def test_a_sub_path_that_cannot_be_followed_is_reported_with_place_and_reason(no
     written = path if field == "subPath" else path.replace("out", "$(OUT)")
     node.drop(specs.pod("bad", specs.container(env=[{"name": "OUT", "value": "out"}], volumeMounts=[
         specs.mount("v", "/v", **{field: written})]), volumes=[specs.host_path("v", node.data)]))
-    node.wait_pod("bad", lambda pod: f'volume "v": {says}' in unquoted(pod["status"]), "says where and why")
+    node.wait_pod("bad", lambda pod: f'volume "v": {says}' in unquoted(pod["status"]), "reports the place and the reason")
     assert not node.find_init("bad")
 
 
@@ -327,7 +327,7 @@ def test_the_same_object_in_two_files_belongs_to_the_first(node):
     node.drop(config_map("map", {"key": "first"}), "b.yaml")
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
     node.drop(config_map("map", {"key": "second"}), "a.yaml")
-    world.wait(lambda: "a.yaml: configmap default/map is already defined by b.yaml" in node.complaints(), "says so")
+    world.wait(lambda: "a.yaml: configmap default/map is already defined by b.yaml" in node.complaints(), "reports it")
     assert world.read(path_of_volume(node, "reader", "/key")) == "first"
     node.remove("b")
     world.wait(lambda: world.read(path_of_volume(node, "reader", "/key")) == "second", "the other one takes over")
@@ -338,7 +338,7 @@ def test_a_broken_file_leaves_the_last_good_object(node):
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
     node.drop("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\ndata: {key: 1}\n", "map.yaml")
     world.wait(lambda: "map.yaml:4:13: data[key]: must be a string, not the number 1; quote it" in node.complaints(),
-               "says what is wrong")
+               "reports the error")
     node.drop(specs.pod("env", specs.container(env=[variable("KEY", **key_ref("configMap", "map", "key"))])))
     node.wait_running("env")
     assert environ(node, "env")["KEY"] == "good"
@@ -348,7 +348,7 @@ def test_an_immutable_object_stays_as_it_is(node):
     node.drop(config_map("map", {"key": "1"}, immutable=True))
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
     node.drop(config_map("map", {"key": "2"}, immutable=True))
-    world.wait(lambda: "map.yaml: configmap default/map: is immutable" in node.complaints(), "says so")
+    world.wait(lambda: "map.yaml: configmap default/map: is immutable" in node.complaints(), "reports it")
     assert world.read(path_of_volume(node, "reader", "/key")) == "1"
 
 

@@ -88,7 +88,7 @@ def wait_for_its_own(member, pid, before):
 
 
 @pytest.mark.parametrize("name", ["web", "later"])
-def test_cluster_that_was_recreated_at_the_same_address_is_another_one(make_member, name):
+def test_recreated_cluster_at_the_same_address_is_a_different_cluster(make_member, name):
     """The new cluster has the certificates and the node's name of the previous one, and perhaps a pod of the same
     name."""
     member = run_first(make_member, True)
@@ -104,7 +104,7 @@ def test_cluster_that_was_recreated_at_the_same_address_is_another_one(make_memb
 
 
 @pytest.mark.parametrize("name", ["web", "later"])
-def test_cluster_that_is_recreated_while_the_agent_runs_is_another_one(make_member, name):
+def test_cluster_recreated_while_the_agent_runs_is_a_different_cluster(make_member, name):
     member = run_first(make_member, True)
     pid, before = member.init("web"), identity(member)
 
@@ -147,7 +147,7 @@ def test_cached_pods_start_at_once_without_a_server_that_answers(make_member):
 
 
 @pytest.mark.parametrize("answer", [b"", b"{", b"[]", b'{"kind": "Status"}'])
-def test_answer_that_is_no_list_of_namespaces_proves_nothing(make_member, answer):
+def test_invalid_list_of_namespaces_does_not_identify_a_cluster(make_member, answer):
     member = run_first(make_member, True)
     pid, before = member.init("web"), identity(member)
     member.stop()
@@ -183,7 +183,7 @@ def test_same_cluster_with_another_address_and_authority_keeps_its_pods(make_mem
     if not running:
         member.start()
     if running and not readable:
-        wait(lambda: "belongs to another cluster now; the last one stays in use" in member.said(), "it says so")
+        wait(lambda: "belongs to another cluster now; the last one stays in use" in member.said(), "it is reported")
         assert identity(member) == before
     else:
         wait(lambda: identity(member)[0] != before[0] and identity(member)[1] != before[1], lambda: f"it is used: {identity(member)}")
@@ -199,7 +199,7 @@ def test_unreachable_server_of_another_address_stops_no_pod(make_member, other):
     other.kubeconfig(member.kubeconfig, node=NODE_NAME)
     other.stop()
     member.start()
-    wait(lambda: "Cannot reach the API server" in member.said(), lambda: f"it says so: {member.said()[-3000:]}")
+    wait(lambda: "Cannot reach the API server" in member.said(), lambda: f"it is reported: {member.said()[-3000:]}")
     assert member.init("web") == pid
     os.kill(pid, 9)
     wait(lambda: words(member) == ["one", "one"], lambda: f"it starts again with what is cached: {words(member)}")
@@ -216,7 +216,7 @@ def test_running_agent_does_not_change_to_another_cluster(make_member, other):
     fill(other, "two", True)
     bind(member, other)
     other.kubeconfig(member.kubeconfig, node=NODE_NAME)
-    wait(lambda: "belongs to another cluster now; the last one stays in use until mainstayd is restarted" in member.said(), "it says so")
+    wait(lambda: "belongs to another cluster now; the last one stays in use until mainstayd is restarted" in member.said(), "it is reported")
     assert member.init("web") == pid and words(member) == ["one"]
     member.restart()
     wait(lambda: words(member) == ["one", "two"], lambda: f"the other cluster's pod has its Secret: {words(member)}\n{member.said()[-3000:]}")

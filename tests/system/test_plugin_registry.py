@@ -135,7 +135,7 @@ def test_refusal_has_the_kubelets_message(node, registry, kind, name, versions, 
     assert node.said().count("is not registered: RegisterPlugin error") == 1
 
 
-def test_refused_plugin_registers_once_its_cause_is_gone(node, registry):
+def test_refused_plugin_registers_once_the_reason_is_removed(node, registry):
     plugin, registrant = registry.both()
     plugin.errors["GetDevicePluginOptions"] = "not today"
     registrant.serve()
@@ -165,7 +165,7 @@ def test_endpoint_outside_of_the_plugins_directories_is_refused(node, registry, 
         assert "failed to dial device plugin" in wait_refused(link)
 
 
-def test_only_sockets_without_a_dot_are_asked_also_in_new_directories(node, registry):
+def test_only_sockets_without_a_leading_dot_are_queried_even_in_new_directories(node, registry):
     directory = os.path.join(node.directory, "kubelet", "plugins_registry")
     hidden = registry.registrant(socket=".hidden.sock")
     with open(os.path.join(directory, "plain.sock"), "w", encoding="ascii"):

@@ -39,7 +39,7 @@ def with_data(node):
 
 
 def wait_waits(node, name, words):
-    wait(lambda: words in node.wait_waiting(name, "WaitingForPods"), lambda: f"{name} says '{words}'; it is {node.pod(name)}")
+    wait(lambda: words in node.wait_waiting(name, "WaitingForPods"), lambda: f"{name} reports '{words}'; it is {node.pod(name)}")
 
 
 def test_a_pod_starts_when_the_pods_before_it_are_ready(node):
@@ -64,7 +64,7 @@ def test_a_pod_starts_when_the_pods_before_it_are_ready(node):
     assert started >= condition(node.pod("db"), "Ready")["lastTransitionTime"]
 
 
-def test_the_order_holds_for_a_new_agent(node):
+def test_a_new_agent_keeps_the_start_order(node):
     node.drop(gated(node, "db"))
     node.drop(after("db", "web"))
     wait_waits(node, "web", "waits for default/db, which is not ready")
@@ -102,7 +102,7 @@ def test_pods_that_wait_for_one_another_are_an_error_of_their_files(node):
     assert "WaitingForPods" in node.cli("get", "events").stdout
     for name in "two", "web", "db":
         assert f"{name}.yaml: pod default/{name}: {key}: pods wait for one another" in node.said()
-    assert [node.init("web"), node.init("db")] == pids, "what runs continues"
+    assert [node.init("web"), node.init("db")] == pids, "running pods continue"
     node.drop(specs.pod("one"))
     node.wait_running("two")
     node.drop(specs.pod("web"))
@@ -132,7 +132,7 @@ def test_validate_finds_the_cycle_of_several_files(tmp_path):
     assert "metadata.annotations[mainstay.dev/after]: must be names of pods such as 'db' or 'default/db'" in answer.stderr
 
 
-def test_draining_stops_pods_before_those_that_they_are_after(node):
+def test_draining_stops_pods_before_their_dependencies(node):
     node.launch(specs.pod("db", noting(node, "db"), **with_data(node)))
     for name, names in ("cache", "db"), ("web", "cache,db"):
         node.launch(after(names, name, noting(node, name, "sleep 1"), **with_data(node)))

@@ -121,7 +121,7 @@ def test_an_edit_that_replaces_the_pod_is_rolled_back(node):
     assert not pod["spec"].get("hostPID")
 
 
-def test_an_edit_that_cannot_replace_the_pod_is_given_up(node):
+def test_an_edit_that_cannot_replace_the_pod_is_rolled_back_without_a_restart(node):
     run_good(node, web("1"))
     pid = node.init("web")
     bad = web("2", image="missing:1", hostPID=True)
@@ -132,7 +132,7 @@ def test_an_edit_that_cannot_replace_the_pod_is_given_up(node):
     assert node.init("web") == pid and pod["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_revision_from_before_the_deadline_was_set_is_good(node):
+def test_revision_started_before_a_deadline_was_set_counts_as_good(node):
     node.launch(web("1", seconds=None))
     assert not os.path.exists(f"{node.state}/rollouts")
     node.drop(web("2", "exit 1"))
@@ -142,7 +142,7 @@ def test_revision_from_before_the_deadline_was_set_is_good(node):
     wait(lambda: not glob.glob(f"{node.state}/rollouts/*"), "its history is gone")
 
 
-def test_a_first_revision_has_nothing_to_go_back_to(node):
+def test_a_first_revision_is_not_rolled_back(node):
     node.drop(web("1", "exit 1", seconds=1))
     node.wait_waiting("web", "CrashLoopBackOff")
     wait_beside(node, "later")
@@ -151,7 +151,7 @@ def test_a_first_revision_has_nothing_to_go_back_to(node):
     wait_version(node, "2")
 
 
-def test_a_broken_manifest_keeps_what_it_was_rolled_back_to(node):
+def test_a_broken_manifest_keeps_the_rolled_back_revision(node):
     run_good(node, web("1"))
     node.drop(web("2", "exit 1"))
     wait_version(node, "1", rolled_back=True)

@@ -21,7 +21,7 @@ def read_verdicts():
 
 
 @pytest.mark.data
-def test_pods_are_refused_as_a_real_server_refused_them():
+def test_pods_get_the_recorded_verdicts_of_a_real_api_server():
     cases, verdicts = read_verdicts()
     assert len(cases) == len(verdicts) > 200
     found = pod_security.judge(cases)

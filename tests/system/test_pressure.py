@@ -93,7 +93,7 @@ def test_a_critical_pod_is_never_evicted(make_node):
     node = make_node(config=pods_may_have(60))
     node.launch(eater("critical", 90, priority=CRITICAL))
     world.wait(lambda: "no pod qualifies for eviction" in node.said(),
-               lambda: f"the agent looked for one; it said:\n{node.said()}")
+               lambda: f"the agent looked for one; its log:\n{node.said()}")
     wait_condition(node, "MemoryPressure", "True")
     assert world.is_alive(node.init("critical"))
     assert node.pod("critical")["status"]["phase"] == "Running"
@@ -155,7 +155,7 @@ def test_an_evicted_pod_starts_again_when_the_node_has_recovered(make_node):
     wait_evicted(node, "greedy")
     node.restart()
     assert node.pod("greedy")["status"]["reason"] == "Evicted", "a new agent does not start it"
-    assert node_conditions(node)[0]["MemoryPressure"] == "True", "it knows why"
+    assert node_conditions(node)[0]["MemoryPressure"] == "True", "the node reports the reason"
     eat(node, 1)
     node.write_config(**pods_may_have(60))
     node.restart()
@@ -190,7 +190,7 @@ def test_a_pod_with_policy_never_stays_evicted(make_node):
     assert node.pod("once")["status"]["reason"] == "Evicted"
 
 
-def test_a_soft_threshold_leaves_the_pods_grace_period(make_node):
+def test_a_soft_threshold_honours_the_grace_period_of_the_pod(make_node):
     node = make_node(config={"evictionHard": {}, "evictionSoft": pods_may_have(60)["evictionHard"],
                              "evictionSoftGracePeriod": {"allocatableMemory.available": "3s"},
                              "evictionMaxPodGracePeriod": 20})
@@ -199,7 +199,7 @@ def test_a_soft_threshold_leaves_the_pods_grace_period(make_node):
         specs.IDLE, "until [ $b ]; do sleep 0.1; done; sleep 2; echo bye")  # also if the signal arrives while it allocates
     node.drop(pod)
     wait_evicted(node, "polite")
-    world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it was let end")
+    world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it had time to end")
 
 
 def start_small_disk(archive, **fields):
@@ -233,7 +233,7 @@ def fill(node):
             filler.write(bytes(4096))
 
 
-def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
+def test_a_pod_that_cannot_start_on_a_full_disk_is_listed(small_disk):
     node = small_disk
     fill(node)
     node.drop(specs.pod("late"))
@@ -249,7 +249,7 @@ def test_a_pod_that_the_full_disk_does_not_let_start_is_listed(small_disk):
     assert not node.pod("late")["status"].get("message")
 
 
-def test_a_pod_that_the_full_disk_did_not_let_start_leaves_nothing(small_disk):
+def test_a_pod_that_cannot_start_on_a_full_disk_leaves_nothing_behind(small_disk):
     node = small_disk
     fill(node)
     node.drop(specs.pod("late"))
@@ -263,7 +263,7 @@ def config_map(value):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"k": value}}
 
 
-def test_a_volume_that_the_full_disk_did_not_let_update_is_updated_when_there_is_space(small_disk):
+def test_a_volume_is_updated_once_the_disk_has_space_again(small_disk):
     node = small_disk
     node.drop(config_map("old"), "settings.yaml")
     node.launch(specs.pod("reader", specs.container(volumeMounts=[specs.mount("v", "/v")]),
@@ -325,10 +325,10 @@ def test_an_eviction_does_not_wait_for_images_that_a_pull_keeps_from_being_remov
     node = pulling_disk
     node.drop(writer("fat", "dd if=/dev/zero of=/v/file bs=1M count=55 2>/dev/null"))
     wait_evicted(node, "fat")
-    assert "Removed image" not in node.said(), "the pull is under way still"
+    assert "Removed image" not in node.said(), "the pull is still in progress"
 
 
-def test_on_a_disk_filled_by_others_pods_continue_and_new_ones_are_rejected(small_disk):
+def test_pods_keep_running_and_new_ones_are_rejected_if_others_fill_the_disk(small_disk):
     node = small_disk
     node.launch(writer("slim", "echo little >/v/file"))
     with open(os.path.join(node.state, "ballast"), "wb") as file:

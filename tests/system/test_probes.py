@@ -158,7 +158,7 @@ def test_with_policy_never_a_failed_probe_ends_the_pod(node):
     {"tcpSocket": {"port": "web"}},
     {"tcpSocket": {"port": 18231, "host": "localhost"}},
 ], ids=lambda handler: json.dumps(handler).replace('"', ""))
-def test_network_probes_reach_the_pod(node, handler):
+def test_network_probes_connect_to_the_pod(node, handler):
     container = specs.container(script=SERVE.format(port=18231), ports=[{"name": "web", "containerPort": 18231}],
                                 readinessProbe={**handler, **FAST})
     node.launch(specs.pod("server", container))
@@ -179,7 +179,7 @@ def test_failed_probes_have_the_kubelets_message(node, handler, message):
     # The log has only the first failure of a row, and on a busy node that may be of a server that is not there yet.
     world.wait(lambda: re.search(r"Readiness probe failed: .*" + re.escape(message),
                                  node.cli("describe", "pod", "server").stdout),
-               lambda: f"the agent says {message}: {node.said()}")
+               lambda: f"the agent reports {message}: {node.said()}")
     assert not node.status("server")["ready"]
 
 
@@ -189,7 +189,7 @@ def test_libcurl_is_loaded_only_for_requests(node):
     node.launch(probed(node, "quiet", probes={"livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 1,
                                                                 "failureThreshold": 1000},
                                               "readinessProbe": exists("ok")}))
-    world.wait(lambda: "Liveness probe failed" in node.said(), "it was asked")
+    world.wait(lambda: "Liveness probe failed" in node.said(), "it was queried")
     assert not is_loaded()
     node.launch(specs.pod("asked", specs.container(livenessProbe={"httpGet": {"port": 1}, "periodSeconds": 3600})))
     world.wait(is_loaded, "libcurl is there")

@@ -56,13 +56,13 @@ def test_the_agent_refuses_unknown_arguments(words):
 
 @pytest.mark.parametrize("words,hint", [(("gett", "pods"), "get"), (("get", "podz"), "pods"),
                                         (("descrbe", "pod", "x"), "describe"), (("--no-such-option",), ""), ((), "")])
-def test_an_unknown_word_gets_a_hint_and_status_2(words, hint):
+def test_an_unknown_command_gets_a_hint_and_exit_status_2(words, hint):
     answer = run_program("mainstay", *words)
     assert answer.returncode == 2
     assert hint in answer.stderr and answer.stderr
 
 
-def test_no_agent_is_an_error_with_the_socket_s_name(tmp_path):
+def test_a_missing_agent_is_an_error_that_names_the_socket(tmp_path):
     path = str(tmp_path / "missing.sock")
     answer = run_program("mainstay", "--socket", path, "get", "pods")
     assert answer.returncode == 1
@@ -97,14 +97,14 @@ def test_get_pods_has_kubectl_s_columns(busy):
     assert len(lines) == 2
 
 
-def test_get_pods_of_another_namespace_and_of_all(busy):
+def test_get_pods_selects_one_namespace_or_all(busy):
     assert "api-node1" in busy.cli("get", "pods", "-n", "kube-system").stdout
     lines = busy.cli("get", "pods", "-A").stdout.splitlines()
     assert lines[0].split()[:2] == ["NAMESPACE", "NAME"]
     assert [line.split()[:2] for line in lines[1:]] == [["default", "web-node1"], ["kube-system", "api-node1"]]
 
 
-def test_get_pods_wide(busy):
+def test_get_pods_wide_has_address_and_node(busy):
     lines = busy.cli("get", "pods", "-o", "wide").stdout.splitlines()
     assert lines[0].split()[:7] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE"]
     assert "node1" in lines[1].split()
@@ -130,7 +130,7 @@ def test_get_pods_yaml_equals_json(busy):
         as_json["metadata"]["uid"]
 
 
-def test_get_pods_by_name(busy):
+def test_get_pods_prints_pods_by_name(busy):
     assert busy.cli("get", "pods", "-o", "name").stdout == "pod/web-node1\n"
 
 

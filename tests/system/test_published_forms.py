@@ -40,7 +40,7 @@ def test_a_published_daemonset_runs_although_kinds_of_a_cluster_accompany_it(nod
     text = specs.text(*CLUSTER_KINDS, published)
     node.drop(text, file="collector.yaml")
     pod = wait(lambda: next((pod for pod in node.pods() if pod["status"].get("phase") == "Running"), None),
-               lambda: f"the DaemonSet runs; the agent said:\n{node.said()[-3000:]}")
+               lambda: f"the DaemonSet runs; the log of the agent:\n{node.said()[-3000:]}")
     profile = pod["spec"]["containers"][0]["securityContext"]["appArmorProfile"]
     assert profile == {"type": "Unconfined"}
     pid = node.init(pod["metadata"]["name"], "main")
@@ -143,7 +143,7 @@ def create_pod_with_device(member):
 def test_a_pod_of_an_api_server_with_an_annotation_for_an_unknown_device_waits(make_member):
     member = make_member(config={"mainstay": {"cdiForApiPods": True}})
     create_pod_with_device(member)
-    event = wait(lambda: events_of(member, "gpu", "Failed"), "it says so")[0]
+    event = wait(lambda: events_of(member, "gpu", "Failed"), "it is reported")[0]
     assert "Error: CDI device injection failed: unresolvable CDI devices example.com/gpu=0" in event["message"]
     assert member.reported("gpu")["status"]["phase"] == "Pending"
 
@@ -151,7 +151,7 @@ def test_a_pod_of_an_api_server_with_an_annotation_for_an_unknown_device_waits(m
 def test_devices_are_refused_to_pods_of_an_api_server_by_default(make_member):
     member = make_member()
     create_pod_with_device(member)
-    event = wait(lambda: events_of(member, "gpu", "FailedPrepareDynamicResources"), "it says so")[0]
+    event = wait(lambda: events_of(member, "gpu", "FailedPrepareDynamicResources"), "it is reported")[0]
     assert "gives no devices for the annotation 'cdi.k8s.io/gpu' of a pod of an API server" in event["message"]
     assert member.reported("gpu")["status"]["phase"] == "Pending"
 

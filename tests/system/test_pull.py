@@ -469,7 +469,7 @@ def test_a_silent_name_server_times_out_and_is_reported(puller):
         server.bind(("127.0.53.1", 53))
         puller.replace_etc_file("resolv.conf", "nameserver 127.0.53.1\noptions timeout:1 attempts:1\n")
         expect_refused(puller, puller.run("registry.example.test/team/app:latest"), "registry 'registry.example.test'")
-        assert server.recv(512), "it was asked"
+        assert server.recv(512), "it was queried"
 
 
 def test_mirrors_are_tried_before_the_registry(puller, serve):
@@ -606,17 +606,17 @@ def test_a_registry_on_a_loopback_address_may_speak_plain_http(puller, serve):
 
 
 @pytest.mark.parametrize("host,address", [("localhost", "127.0.0.1"), ("127.8.9.10", "127.8.9.10")])
-def test_every_name_of_the_loopback_is_one(puller, serve, host, address):
+def test_every_loopback_name_and_address_allows_plain_http(puller, serve, host, address):
     registry = serve(Blobs([FILES]), address=address)
     expect_pulled(puller, puller.run(f"{host}:{registry.port}/team/app:latest"))
 
 
-def test_no_plain_http_is_spoken_to_other_hosts(puller, serve, tmp_path):
+def test_other_hosts_are_never_contacted_over_plain_http(puller, serve, tmp_path):
     registry = serve(Blobs([FILES]))
     tmp_path.chmod(0o755)
     puller.replace_etc_file("hosts", "127.0.0.1 localhost registry.test\n")
     expect_refused(puller, puller.run(f"registry.test:{registry.port}/team/app:latest"), "registry 'registry.test:")
-    assert not registry.seen, "it was not asked in plain text"
+    assert not registry.seen, "it was not contacted over plain HTTP"
 
 
 def test_a_loopback_registry_with_tls_is_verified(puller, serve, tmp_path):

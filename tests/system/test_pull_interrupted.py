@@ -104,7 +104,7 @@ def test_a_killed_pull_is_resumed(puller, serve):
     assert starts[-1] >= len(image.blobs[image.layers[0]]) * 98 // 100
 
 
-def test_a_layer_that_a_second_pull_completes_is_kept_and_the_next_pull_removes_the_part_of_the_first(puller, serve):
+def test_a_layer_completed_by_a_second_pull_is_kept_and_the_partial_one_removed(puller, serve):
     registry, kill, starts = interrupt(puller, serve)
     image = registry.image
     expect_pulled(puller, puller.pull(registry))
@@ -142,7 +142,7 @@ def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, pref
     expect_pulled(puller, (process.returncode, error))
 
 
-def test_the_death_of_a_fetcher_is_the_cause_and_not_what_the_unpacker_sees_of_it(puller, serve):
+def test_a_killed_fetcher_is_reported_as_the_cause_of_a_failed_pull(puller, serve):
     image, asked, hang, ports = big_image(), threading.Event(), threading.Event(), []
 
     def behave(handler):

@@ -12,7 +12,7 @@ RACES = 1000000
 
 
 @pytest.mark.long
-def test_no_entry_of_a_layer_leads_out_in_a_million_races():
+def test_no_layer_entry_leads_out_of_the_layer_in_a_million_races():
     races = many.scaled(RACES)
     done = subprocess.run([os.path.join(harness.BUILD, "tests", "component-image-helper"), "image-helper-race"], check=False,
                           env={**os.environ, "MAINSTAY_RACES": str(races)}, text=True, stdout=subprocess.PIPE,

@@ -223,7 +223,7 @@ def test_a_pull_under_way_is_listed(pulling_node):
     try:
         node = pulling_node(registry)
         node.drop(pod("web", f"{registry.host}/team/app:latest"))
-        wait(lambda: "Pulling image" in json.dumps(node.status("web")), "it says that it pulls")
+        wait(lambda: "Pulling image" in json.dumps(node.status("web")), "the pull is reported")
         assert "Pulling image" in node.cli("describe", "pod", "web").stdout
         assert json.loads(node.get("/images")[1])["pulls"][0]["reference"] == f"{registry.host}/team/app:latest"
     finally:
@@ -447,7 +447,7 @@ def push_with_a_file(registry, archive, tmp_path, name, size):
 
 
 @pytest.mark.parametrize("is_volume", [False, True])
-def test_an_adopted_container_keeps_the_image_that_its_tag_meant(registry, archive, pulling_node, tmp_path, is_volume):
+def test_an_adopted_container_keeps_its_image_although_the_tag_moved(registry, archive, pulling_node, tmp_path, is_volume):
     def user(name):
         if not is_volume:
             return pod(name, f"{registry.host}/team/old:1", "Always")
@@ -471,7 +471,7 @@ def test_an_adopted_container_keeps_the_image_that_its_tag_meant(registry, archi
     assert os.path.exists(f"{path}/old") and not os.path.exists(f"{path}/new")
     node.remove("first")
     node.wait_gone("first")
-    assert node.cli("images", "rm", old).returncode == 0, "nothing uses it"
+    assert node.cli("images", "rm", old).returncode == 0, "it is not used"
     assert world.is_alive(node.init("second"))
 
 
@@ -589,7 +589,7 @@ def test_last_of_two_members_of_a_pull_secret_with_one_name_counts(locked, pulli
 
 
 @pytest.mark.parametrize("reference", [{}, {"name": ""}])
-def test_a_pull_secret_without_a_name_is_none(locked, pulling_node, reference):
+def test_a_pull_secret_without_a_name_is_ignored(locked, pulling_node, reference):
     node = pulling_node(locked)
     node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[reference]))
     message = node.wait_waiting("web", "ErrImagePull")
@@ -597,7 +597,7 @@ def test_a_pull_secret_without_a_name_is_none(locked, pulling_node, reference):
     assert "FailedToRetrieveImagePullSecret" not in reasons(node)
 
 
-def test_an_image_of_an_archive_that_cannot_be_used_was_not_pulled(make_node, tmp_path):
+def test_an_unusable_archive_image_is_not_reported_as_pulled(make_node, tmp_path):
     path = os.path.join(str(tmp_path), "foreign.tar")
     with open(path, "wb") as file:
         file.write(tool_images.windows_image("example.com/foreign:1"))

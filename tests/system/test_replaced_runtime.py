@@ -78,7 +78,7 @@ def test_pods_keep_running_without_a_usable_runtime_and_a_usable_one_catches_up(
     own.remove("gone")
     own.drop(starter(own, "new"))
     for name in ("dies", "new"):
-        own.wait_pod(name, lambda pod: runtime_of(own) in str(pod["status"]) and words in str(pod["status"]), f"says: {words}")
+        own.wait_pod(name, lambda pod: runtime_of(own) in str(pod["status"]) and words in str(pod["status"]), f"reports: {words}")
     wait(lambda: not world.is_alive(gone), "a removed pod stops")
     done = own.cli("exec", "web", "--", "true")
     assert done.returncode == 1 and done.stderr.startswith("error: error executing command in container: "), done

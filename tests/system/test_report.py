@@ -107,7 +107,7 @@ def condition(node):
 
 def wait_failed(node, words):
     wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
-         lambda: f"the condition says '{words}': {condition(node)}\n{node.said()[-3000:]}")
+         lambda: f"the condition contains '{words}': {condition(node)}\n{node.said()[-3000:]}")
 
 
 def is_running(line):
@@ -155,7 +155,7 @@ def test_nothing_is_sent_while_nothing_changes(make_reporting, receiver):
     assert queued(node) == {}
 
 
-def test_there_is_one_request_an_interval(make_reporting, receiver):
+def test_one_request_is_sent_per_interval(make_reporting, receiver):
     start = time.monotonic()
     node = make_reporting(receiver, interval="5s")
     for i in range(3):
@@ -179,7 +179,7 @@ def test_lines_that_a_bad_server_refuses_arrive_later(make_reporting, receiver, 
         wait_failed(node, {"fail": "the server answered with status 500", "cut": "The TLS connection was non-properly terminated"}[how])
         assert "ReportFailed" in node.cli("get", "nodes").stdout
         assert "ReportFailed" in node.cli("source", "status").stdout
-        wait(lambda: len(receiver.requests) > 2, "it is asked again")
+        wait(lambda: len(receiver.requests) > 2, "it is queried again")
         assert node.cli("get", "events").stdout.count("ReportFailed") == 1
     receiver.answer = receiver.take
     receiver.ended.set()
@@ -188,7 +188,7 @@ def test_lines_that_a_bad_server_refuses_arrive_later(make_reporting, receiver, 
 
 
 @pytest.mark.slow
-def test_waiting_lines_survive_kills_while_the_link_is_down(make_reporting, receiver):
+def test_queued_lines_survive_kills_of_the_agent_while_the_link_is_down(make_reporting, receiver):
     receiver.answer = receiver.fail
     node = make_reporting(receiver)
     node.drop(specs.pod("gone"))
@@ -205,7 +205,7 @@ def test_waiting_lines_survive_kills_while_the_link_is_down(make_reporting, rece
     wait(lambda: queued(node) == {}, "nothing waits on the disk")
 
 
-def test_without_a_link_the_queue_is_bounded_and_the_oldest_are_counted(make_reporting, receiver):
+def test_queue_is_limited_and_dropped_lines_are_counted_without_a_link(make_reporting, receiver):
     receiver.answer = receiver.fail
     node = make_reporting(receiver, queueSize="8Ki")
     for i in range(6):
@@ -298,7 +298,7 @@ def wait_told(node, words):
 
 
 @pytest.mark.slow
-def test_each_stick_that_is_put_in_gets_the_whole_report(make_stick_node, make_report_stick, make_stick):
+def test_each_inserted_stick_gets_the_complete_report(make_stick_node, make_report_stick, make_stick):
     node = make_stick_node()
     node.drop(specs.pod("web", specs.container(env=[{"name": "PASSWORD", "value": "very-hidden"}])), "web.yaml")
     node.wait_running("web")
@@ -352,7 +352,7 @@ def test_last_lines_of_pods_that_are_not_ready_are_written_without_secrets(make_
     assert "stdout F DB_PASSWORD=<masked>" in read
 
 
-def test_report_that_is_damaged_or_hostile_is_an_error_or_printed_safely(node, tmp_path):
+def test_damaged_or_hostile_report_is_an_error_or_printed_safely(node, tmp_path):
     path = tmp_path / "x.ndjson"
     for content, words in (("{}\nnothing\n", ":2: is not an object in JSON"), ("[1]\n", ":1: is not an object"), ("\0\n", ""),
                            (None, "No such file or directory")):
@@ -489,7 +489,7 @@ def test_writer_that_dies_leaves_the_earlier_report(make_failing, make_report_st
     assert files_of(stick) == [f"{node_name(node)}.ndjson"]
 
 
-def test_report_in_a_directory_is_bounded_and_has_the_status_of_each_pod(make_stick_node, make_report_stick):
+def test_report_in_a_directory_is_limited_and_has_the_status_of_each_pod(make_stick_node, make_report_stick):
     node, stick = make_stick_node(queueSize="8Ki"), make_report_stick()
     for i in range(5):
         node.drop(specs.pod(f"p{i}"))

@@ -49,13 +49,13 @@ def test_a_restarted_container_has_restart_count_and_last_state(node, policy, co
 
 
 @pytest.mark.parametrize("code", [1, 127, 143, 255])
-def test_an_exit_code_is_exact(node, code):
+def test_an_exit_code_is_reported_unchanged(node, code):
     node.drop(ends_with(code, "Never"))
     node.wait_phase("ender", "Failed")
     assert node.status("ender")["state"]["terminated"]["exitCode"] == code
 
 
-def test_a_first_process_that_is_killed_ends_with_137(node):
+def test_a_killed_container_has_exit_code_137(node):
     node.launch(specs.script_pod("victim", specs.IDLE, restartPolicy="Never"))
     world.kill_all([node.init("victim")])
     node.wait_phase("victim", "Failed")

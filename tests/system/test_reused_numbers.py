@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PID of a shim or of a container's process is reused by an unrelated process, to which nothing is sent."""
+"""The PID of a shim or of a container's process is reused by an unrelated process, to which no signal is sent."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def take_number(number):
 
 @pytest.fixture(name="strangers")
 def fixture_strangers():
-    """Takes the numbers of ended processes for processes to which nothing may be sent."""
+    """Assigns the PIDs of ended processes to processes to which no signal may be sent."""
     taken = []
 
     def take(numbers):
@@ -65,7 +65,7 @@ def launch(node, *names):
     return {name: (node.shim(name), node.init(name)) for name in names}
 
 
-def test_no_stranger_is_killed_for_a_shim_and_a_container_that_ended_while_the_agent_was_dead(node, strangers):
+def test_no_unrelated_process_is_killed_if_shim_and_container_ended_while_the_agent_was_dead(node, strangers):
     found = launch(node, "web", "gone")
     node.kill9()
     for shim, init in found.values():
@@ -97,7 +97,7 @@ def test_no_unrelated_process_is_killed_if_a_shim_ends_while_the_agent_is_frozen
 
 
 @pytest.mark.parametrize("policy", ["Always", "Never"])
-def test_no_stranger_is_killed_for_a_container_whose_exit_the_shim_has_seen(node, strangers, policy):
+def test_no_unrelated_process_is_killed_for_a_container_whose_exit_is_known(node, strangers, policy):
     node.launch(specs.pod("web", specs.container(), specs.container("other"), restartPolicy=policy))
     init, other = node.init("web"), node.init("web", "other")
     node.kill9()

@@ -204,7 +204,7 @@ def test_get_nodes_has_labels_and_taints(make_node):
     assert document["spec"]["taints"] == [{"key": "a", "effect": "NoSchedule"}]
 
 
-def test_history_undo_and_restart(node):
+def test_rollout_history_undo_and_restart_apply_to_the_daemonset(node):
     for version, cause in (("1", "first"), ("2", "second")):
         node.drop(logs(version, metadata={"annotations": {"kubernetes.io/change-cause": cause}}))
         wait_version(node, version)

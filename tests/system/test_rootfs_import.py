@@ -84,7 +84,7 @@ def test_a_compressed_rootfs_in_a_file_is_the_same_image(node, tmp_path, compres
         "docker.io+library+plain=1.tar", "example.com+team+packed=2.tar"]
 
 
-def test_the_configuration_is_given_as_podman_and_docker_take_it(node):
+def test_the_configuration_uses_the_syntax_of_podman_and_docker(node):
     said = imported(node, rootfs(("srv", tarfile.DIRTYPE, {"mode": 0o755})), "--name", "told",
                     "--config", 'ENTRYPOINT ["/bin/busybox", "sh", "-c"]',
                     "--change", "CMD=[\"pwd; echo $A; echo $B $C; id -u\"]",
@@ -172,7 +172,7 @@ def test_a_compressed_bomb_ends_at_a_limit(node):
     assert_nothing_is_left(node)
 
 
-def test_links_and_devices_of_a_rootfs_do_nothing_outside_of_it(node, tmp_path):
+def test_links_and_devices_of_a_rootfs_have_no_effect_outside_of_it(node, tmp_path):
     """A link to the host is a link within the container; a device node is left out; a set-user-ID bit stays within."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -184,7 +184,7 @@ def test_links_and_devices_of_a_rootfs_do_nothing_outside_of_it(node, tmp_path):
     assert list(outside.iterdir()) == []
 
 
-def test_image_archives_and_root_file_systems_are_told_apart(node, archive, tmp_path):
+def test_image_archives_and_root_file_systems_are_distinguished(node, archive, tmp_path):
     said = node.cli("images", "import", archive, "--name", "wrong")
     assert said.returncode == 1 and "is an image archive, not a root file system: import it without --name" in said.stderr
     plain = tmp_path / "plain.tar"
@@ -198,7 +198,7 @@ def test_image_archives_and_root_file_systems_are_told_apart(node, archive, tmp_
     (["x.tar", "--config", "CMD x"], "--config needs --name"),
     (["a.tar", "b.tar", "--name", "x"], "takes one root file system"),
 ])
-def test_wrong_words_are_a_usage_error(node, words, says):
+def test_invalid_arguments_are_a_usage_error(node, words, says):
     said = node.cli("images", "import", *words)
     assert said.returncode == 2 and says in said.stderr
 

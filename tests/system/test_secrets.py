@@ -77,7 +77,7 @@ def waiting(node, name):
 
 def wait_says(node, name, reason, *words):
     wait(lambda: waiting(node, name).get("reason") == reason and all(word in waiting(node, name).get("message", "") for word in words),
-         lambda: f"'{reason}' of {name} says {words}: {waiting(node, name)}\n{node.said()[-2000:]}")
+         lambda: f"'{reason}' of {name} contains {words}: {waiting(node, name)}\n{node.said()[-2000:]}")
 
 
 def identity_file(node):
@@ -93,7 +93,7 @@ def test_values_of_age_are_opened_for_variables_and_files(sealing):
     wait(lambda: all(word in log(node, "web") for word in (CANARY, "bytes", "clear")), lambda: f"the values are there: {node.log('web')}")
 
 
-def test_identity_is_for_root_only_and_sealed_on_disk(node):
+def test_identity_is_readable_only_by_root_and_sealed_on_disk(node):
     first = recipient(node)
     assert recipient(node) == first, "it is made once"
     text = open(identity_file(node), encoding="utf-8").read()
@@ -103,7 +103,7 @@ def test_identity_is_for_root_only_and_sealed_on_disk(node):
     assert recipient(node) == first
 
 
-def test_identity_in_clear_is_a_setting(make_node):
+def test_identity_is_stored_in_clear_only_if_configured(make_node):
     node = make_node(config={"mainstay": {"secretsAtRest": "clear"}})
     ran = node.cli("source", "identity")
     assert "not sealed" in ran.stderr and "AGE-SECRET-KEY" in open(identity_file(node), encoding="utf-8").read()
@@ -219,7 +219,7 @@ def test_sealed_value_is_opened_on_its_machine_under_its_name_only(node, tmp_pat
     wait_says(node, "thief", "CreateContainerConfigError", 'secret "stolen": word')
 
 
-def test_secret_that_everybody_could_open_is_not_sealed(tmp_path):
+def test_secret_is_not_sealed_with_a_public_key(tmp_path):
     """On a machine without a key systemd-creds uses a public one."""
     (tmp_path / "word").write_text(CANARY)
     sealed = base64.b64encode(bytes.fromhex("058469daf6f54324800549da0f8ea2fb") + b"x" * 100).decode()
@@ -231,7 +231,7 @@ def test_secret_that_everybody_could_open_is_not_sealed(tmp_path):
         assert ran.returncode == 1 and words in ran.stderr and not ran.stdout and CANARY not in ran.stderr, ran
 
 
-def test_key_of_a_secret_exists_once(tmp_path):
+def test_duplicate_key_of_a_secret_is_refused(tmp_path):
     (tmp_path / "word").write_text(CANARY)
     key = tool("age-keygen").decode().split("public key: ")[1].split()[0]
     for verb, options in (("encrypt", ("-r", key)), ("seal", ())):
@@ -266,7 +266,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_annotation_that_does_not_fit_is_an_error_of_the_manifest(tmp_path, case):
+def test_annotation_that_does_not_match_the_values_is_an_error_of_the_manifest(tmp_path, case):
     document, words = REFUSED[case]
     (tmp_path / "secret.yaml").write_text(specs.text(document))
     ran = mainstay("validate", str(tmp_path / "secret.yaml"))

@@ -126,7 +126,7 @@ def test_state_of_an_earlier_version_is_read_and_encrypted(make_member):
     has_its_values(member)
 
 
-def test_setting_for_clear_is_said_and_reads_what_was_encrypted(make_member):
+def test_clear_setting_is_logged_and_encrypted_objects_stay_readable(make_member):
     member = bound(make_member)
     wait_encrypted(member)
     member.api.stop()
@@ -160,7 +160,7 @@ LOST = {"cut": cut_file, "removed": remove_file, "of another machine": take_anot
 
 
 @pytest.mark.parametrize("case", LOST)
-def test_after_the_loss_of_the_key_everything_is_fetched_again(make_member, case):
+def test_all_objects_are_fetched_again_after_the_loss_of_the_key(make_member, case):
     member = bound(make_member)
     wait_encrypted(member)
     before = {path: world.read(path) for path in cached(member)}
@@ -210,7 +210,7 @@ UNSEALED = {
 
 
 @pytest.mark.parametrize("case", UNSEALED)
-def test_without_a_key_nothing_is_kept_and_the_node_reports_it(make_member, tmp_path, case):
+def test_node_caches_no_secrets_without_a_key_and_reports_it(make_member, tmp_path, case):
     script, words = UNSEALED[case]
     programs = without_systemd_creds(tmp_path)
     if script:

@@ -140,7 +140,7 @@ def test_a_privileged_container_has_the_agents_privileges(shared_node):
     assert before & devices() <= set(said)
 
 
-def test_an_unprivileged_container_can_use_no_device_of_the_nodes(shared_node):
+def test_an_unprivileged_container_cannot_use_devices_of_the_node(shared_node):
     said = try_out(shared_node, "device", "mknod /tmp/mem c 1 1; dd if=/tmp/mem of=/dev/null count=1 && echo read")
     assert "read" not in said
     init = shared_node.init("device")
@@ -322,7 +322,7 @@ def test_containers_that_share_a_pid_namespace_see_one_another(shared_node):
     assert namespace(one, "mnt") != namespace(two, "mnt")
 
 
-def test_the_first_process_of_a_shared_pid_namespace_has_nothing_of_the_node(shared_node, tmp_path):
+def test_the_pause_process_of_a_shared_pid_namespace_has_no_access_to_the_node(shared_node, tmp_path):
     pause_process.expect_nothing_of_the_node(shared_node, tmp_path / "secret")
 
 

@@ -83,7 +83,7 @@ def test_a_reload_is_reported_as_a_pair_even_if_the_configuration_is_invalid(mak
     node.write_config()
 
 
-def test_the_watchdog_is_fed_while_the_loop_turns_and_no_longer(make_node, manager, monkeypatch):
+def test_the_watchdog_is_notified_only_while_the_event_loop_runs(make_node, manager, monkeypatch):
     monkeypatch.setenv("WATCHDOG_USEC", "2000000")
     node = make_node()
     manager.wait_for("WATCHDOG=1", 2)

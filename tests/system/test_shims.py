@@ -42,7 +42,7 @@ def test_a_shim_that_does_not_start_is_reported_and_retried(make_node, tmp_path)
     node.drop(specs.pod("bad"))
     assert "shim exited" in node.wait_pod(
         "bad", lambda pod: "message" in pod["status"]["containerStatuses"][0]["state"]["waiting"],
-        "says why")["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+        "reports the reason")["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
     before = world.cpu_ticks(node.agent.pid)
     signal.sigtimedwait([], 1)
     assert world.cpu_ticks(node.agent.pid) - before < 30
@@ -170,11 +170,11 @@ def test_one_container_runs_whichever_process_dies_around_a_runtime_call(make_no
                    lambda: f"one container runs: {[world.cmdline(pid) for pid in first_processes(node)]}")
         node.remove("web")
         node.wait_gone("web")
-        # The agent may still collect unused images.
+        # The agent may still remove unused images.
         world.wait(lambda: not node.leftovers(), lambda: f"nothing is left: {node.leftovers()}")
 
 
-def test_a_pod_with_only_a_damaged_record_leaves_nothing(node):
+def test_a_pod_with_only_a_damaged_record_leaves_nothing_behind(node):
     node.launch(specs.pod("lost"))
     uid = node.pod("lost")["metadata"]["uid"]
     node.kill9()
@@ -194,5 +194,5 @@ def test_a_shim_without_a_record_that_does_not_answer_is_killed(make_node):
     os.unlink(os.path.join(node.state, "pods", uid, "record"))
     os.kill(shim, signal.SIGSTOP)
     node.start()
-    world.wait(lambda: not world.is_alive(shim) and not world.is_alive(pid), lambda: f"both are killed; the agent said:\n{node.said()}")
+    world.wait(lambda: not world.is_alive(shim) and not world.is_alive(pid), lambda: f"both are killed; the log of the agent:\n{node.said()}")
     world.wait(lambda: not os.path.exists(os.path.join(node.run, "pods", uid)), "its directory is removed")

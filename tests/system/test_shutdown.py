@@ -99,7 +99,7 @@ def test_a_stopped_container_that_never_restarts_stays_ended_after_the_next_boot
     assert runs_of_completed(booted) == 1
 
 
-def test_a_cancelled_shutdown_runs_only_what_it_stopped(booted):
+def test_a_cancelled_shutdown_restarts_only_the_containers_that_it_stopped(booted):
     launch(booted, pod_of(booted, restartPolicy="OnFailure"))
     before = booted.container_id("web")
     booted.systemd.prepare_shutdown()

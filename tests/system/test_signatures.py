@@ -129,7 +129,7 @@ def test_no_spelling_of_a_registry_evades_its_scope(registry, policy, strict_nod
         assert not node.find_init(f"refused-{i}")
 
 
-def test_a_scope_and_a_signed_name_count_in_each_spelling(registry, policy, strict_node, key):
+def test_a_scope_and_a_signed_name_match_in_each_spelling(registry, policy, strict_node, key):
     cosign.sign(registry, NAME, key, reference=f"LOCALHOST:0{registry.port}/{NAME}")
     policy.write(docker={f"LOCALHOST:00{registry.port}": signed(key, identity={"type": "matchExact"})})
     node = strict_node(registry)
@@ -208,7 +208,7 @@ def test_a_signature_of_another_image_is_refused(registry, policy, strict_node, 
     wait_refused(node, "web", "the signature is of another image, sha256:000")
 
 
-def test_a_signature_must_name_the_image_as_the_policy_demands(registry, policy, strict_node, key):
+def test_a_signature_must_name_the_image_as_the_policy_requires(registry, policy, strict_node, key):
     cosign.sign(registry, NAME, key)
     policy.write(docker={registry.host: signed(key, identity=None)})
     node = strict_node(registry)
@@ -218,7 +218,7 @@ def test_a_signature_must_name_the_image_as_the_policy_demands(registry, policy,
     wait_accepted(node, "web")
 
 
-def test_a_bundle_counts_for_the_digest_that_a_pod_names(registry, policy, strict_node, key):
+def test_a_bundle_is_accepted_for_the_digest_that_a_pod_names(registry, policy, strict_node, key):
     cosign.sign_bundle(registry, NAME, key)
     policy.write(docker={registry.host: signed(key, identity=None)})
     node = strict_node(registry)
@@ -332,14 +332,14 @@ def test_bundles_are_found_by_the_referrers_api(archive, policy, strict_node, ke
         node = strict_node(server)
         node.launch(pod("web", f"{server.host}/{NAME}"))
         wait_accepted(node, "web")
-        assert not server.asked(cosign.referrers_tag(image.digest) + "'"), "the tag was asked for as well"
+        assert not server.asked(cosign.referrers_tag(image.digest) + "'"), "the tag was requested as well"
     finally:
         server.stop()
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[]", b'{"manifests":{}}', b'{"manifests":[1,{"digest":"x"}]}',
                                     b'{"manifests":[' + b"[" * 100000])
-def test_a_malformed_list_of_referrers_does_not_count(archive, policy, strict_node, key, tmp_path, answer):
+def test_a_malformed_list_of_referrers_is_ignored(archive, policy, strict_node, key, tmp_path, answer):
     server = BadRegistry(busybox_blobs(archive, tmp_path), lambda handler: "/referrers/" in handler.path and
                          handler.answer(200, answer))
     try:
@@ -382,7 +382,7 @@ def damage_signatures(image, key, how):
 
 @pytest.mark.parametrize("how", ["not json", "no list", "no signature", "not base64", "long signature", "no payload",
                                  "other payload", "long payload", "long list", "many", "many others"])
-def test_hostile_signatures_do_not_count(archive, policy, strict_node, key, other_key, tmp_path, how):
+def test_hostile_signatures_are_not_accepted(archive, policy, strict_node, key, other_key, tmp_path, how):
     image = busybox_blobs(archive, tmp_path)
     damage_signatures(image, other_key if how in ("many", "long list") else key, how)
     server = BadRegistry(image)
@@ -509,7 +509,7 @@ def test_a_container_keeps_running_when_the_policy_changes_and_the_next_start_is
     wait_accepted(node, "later")
 
 
-def test_a_restart_of_a_container_asks_the_policy(registry, policy, strict_node):
+def test_a_restart_of_a_container_checks_the_policy(registry, policy, strict_node):
     policy.write(default=ACCEPT)
     node = strict_node(registry)
     node.launch(pod("web", f"{registry.host}/{NAME}"))
@@ -534,7 +534,7 @@ def test_stored_signatures_are_checked_again_without_a_network(registry, policy,
     wait_refused(node, "third", "matchExact does not accept")
 
 
-def test_an_image_from_before_the_policy_is_checked_at_its_registry(registry, policy, strict_node, key):
+def test_an_image_pulled_before_the_policy_existed_is_checked_at_its_registry(registry, policy, strict_node, key):
     policy.write(default=ACCEPT)
     node = strict_node(registry)
     node.launch(pod("first", f"{registry.host}/{NAME}"))
@@ -547,7 +547,7 @@ def test_an_image_from_before_the_policy_is_checked_at_its_registry(registry, po
     assert len(store_files(node, "layers")) == before
 
 
-def test_the_index_that_led_to_an_image_before_the_policy_is_remembered(archive, registry, policy, strict_node, key):
+def test_the_index_of_an_image_pulled_before_the_policy_existed_is_remembered(archive, registry, policy, strict_node, key):
     """The tag of the index has named a different image since then."""
     index, manifest = push_index(registry)
     policy.write(default=ACCEPT)
@@ -572,7 +572,7 @@ def forget_index(node):
 
 
 @pytest.mark.parametrize("form", ["tag", "digest", "newer"])
-def test_the_index_that_a_reference_names_counts_if_none_was_recorded(registry, policy, strict_node, key, form):
+def test_the_index_that_a_reference_names_is_used_if_none_was_recorded(registry, policy, strict_node, key, form):
     index, manifest = push_index(registry)
     name = f"team/busybox@{index}" if form == "digest" else "team/busybox:multi"
     policy.write(default=ACCEPT)
@@ -593,7 +593,7 @@ def test_the_index_that_a_reference_names_counts_if_none_was_recorded(registry, 
     wait_accepted(node, "third")
 
 
-def test_an_index_that_does_not_list_the_image_does_not_count(archive, registry, policy, strict_node, key):
+def test_a_signed_index_that_does_not_list_the_image_is_not_accepted(archive, registry, policy, strict_node, key):
     policy.write(default=ACCEPT)
     node = strict_node(registry)
     node.launch(pod("first", f"{registry.host}/{NAME}"))
@@ -624,7 +624,7 @@ def test_a_pull_by_the_digest_of_an_image_keeps_what_is_known_of_its_index(regis
     wait_accepted(node, "second")
 
 
-def test_a_key_that_is_replaced_in_its_file_counts_at_the_next_start(registry, policy, strict_node, key, other_key):
+def test_a_replaced_key_file_is_used_at_the_next_start(registry, policy, strict_node, key, other_key):
     cosign.sign(registry, NAME, key)
     policy.write(docker={registry.host: signed(key)})
     node = strict_node(registry)
@@ -647,7 +647,7 @@ def test_signatures_are_removed_with_their_image(registry, policy, strict_node, 
     wait(lambda: not any(store_files(node, name) for name in ("records", "signatures", "verified")), "all is removed")
 
 
-def test_a_damaged_record_proves_nothing(registry, policy, strict_node, key):
+def test_a_damaged_signature_record_is_not_accepted(registry, policy, strict_node, key):
     """After any damage to the record the signatures are checked again."""
     cosign.sign(registry, NAME, key)
     policy.write(docker={registry.host: signed(key)})
@@ -674,7 +674,7 @@ def test_an_image_volume_is_checked_like_the_image_of_a_container(registry, poli
     wait_accepted(node, "web")
 
 
-def test_a_pod_of_an_api_server_is_checked_like_one_of_a_file(registry, policy, make_member, key):
+def test_an_api_server_pod_is_checked_like_a_static_pod(registry, policy, make_member, key):
     policy.write(docker={registry.host: signed(key)})
     member = make_member(config={"mainstay": {"insecureRegistries": [registry.host], "signaturePolicyFile": policy.path}})
     member.bind("web", specs.container(image=f"{registry.host}/{NAME}"))
@@ -683,7 +683,7 @@ def test_a_pod_of_an_api_server_is_checked_like_one_of_a_file(registry, policy, 
     def says_why(pod):
         waiting = waiting_state(pod)
         return waiting.get("reason") in ("ErrImagePull", "ImagePullBackOff") and "SignatureValidationFailed" in waiting["message"]
-    member.wait_reported("web", says_why, "says why it does not run")
+    member.wait_reported("web", says_why, "reports why it does not run")
     cosign.sign(registry, NAME, key)
     member.wait_reported_phase("web", "Running")
 

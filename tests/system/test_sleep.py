@@ -58,7 +58,7 @@ def pod(node, name, script=specs.IDLE, spec=(), **fields):
 
 
 def wait_line(node, name, line):
-    wait(lambda: line in (world.read(f"{node.data}/{name}") or "").split(), f"{name} says '{line}'")
+    wait(lambda: line in (world.read(f"{node.data}/{name}") or "").split(), f"{name} has written '{line}'")
 
 
 def touch(path):
@@ -70,7 +70,7 @@ def identities(node, names):
     return {name: (node.init(name), node.status(name)["restartCount"], node.status(name)["containerID"]) for name in names}
 
 
-def test_hours_of_sleep_fail_no_probe_and_shorten_no_grace_period(node, port):
+def test_probes_and_grace_periods_are_unaffected_by_hours_of_sleep(node, port):
     grace = {"terminationGracePeriodSeconds": LIMIT}
     node.launch(pod(node, "exec", livenessProbe=probe(shell(HOLD.format(name="exec")))))
     node.launch(pod(node, "http", livenessProbe=probe({"httpGet": {"host": "127.0.0.1", "port": port}})))
@@ -87,7 +87,7 @@ def test_hours_of_sleep_fail_no_probe_and_shorten_no_grace_period(node, port):
     assert Held.asked.wait(world.DEADLINE)
 
     node.sleep(6 * HOUR)
-    node.wait_pod("expires", lambda one: one["status"].get("reason") == "DeadlineExceeded", "its time has passed")
+    node.wait_pod("expires", lambda one: one["status"].get("reason") == "DeadlineExceeded", "its deadline has passed")
     node.launch(specs.pod("later"))  # the pod is started after everything that was due immediately
     assert harness.is_running(node.pod("later"))
     assert identities(node, stays) == stays
@@ -126,7 +126,7 @@ def is_started(node):
 
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Pod"])
-def test_the_progress_deadline_of_a_rollout_does_not_pass_in_hours_of_sleep(node, kind):
+def test_the_progress_deadline_of_a_rollout_does_not_pass_during_hours_of_sleep(node, kind):
     node.drop(revised(kind, "1"))
     wait(lambda: version_of(node) == "1" and all(map(harness.is_running, node.pods())), "the first one runs")
     node.let_pass(400)  # it has been ready for long enough to be returned to

@@ -33,7 +33,7 @@ def fixture_make_slow(make_node):
 
 
 @pytest.mark.parametrize("delay,lines", [(0.02, 1000), pytest.param(0.1, 20000, marks=pytest.mark.long)], ids=["some", "much"])
-def test_output_to_a_slow_disk_is_written_whole_within_the_space_of_its_files(make_slow, delay, lines):
+def test_output_to_a_slow_disk_is_complete_and_within_the_log_limits(make_slow, delay, lines):
     node, disk = make_slow(WRITES, config={"containerLogMaxSize": "64Ki", "containerLogMaxFiles": FILES})
     slow = []
 
@@ -68,7 +68,7 @@ def log_files(node):
     return [os.path.join(directory, name) for name in sorted(os.listdir(directory), key=lambda name: (name == "0.log", name))]
 
 
-def test_pods_start_exit_and_go_while_a_sync_takes_longer_than_the_test(make_slow):
+def test_pods_start_exit_and_are_removed_while_a_sync_hangs(make_slow):
     node, disk = make_slow(SYNCS)
     disk.rule = lambda call, path: 3600
     node.launch(starter(node, "web"))

@@ -200,7 +200,7 @@ def fixture_soak(archive, tmp_path):
 
 
 @pytest.mark.long
-def test_node_is_as_the_manifests_say_while_everything_happens_to_it(soak):
+def test_node_matches_the_manifests_while_random_faults_occur(soak):
     try:
         soak.run(MINUTES)
         grown = slopes(soak.measured, soak.calm)

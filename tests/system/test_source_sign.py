@@ -84,7 +84,7 @@ def test_signed_index_runs_and_skopeo_reads_it(place, make_node):
     node.wait_gone("app-node1")
 
 
-def test_next_index_has_deltas_and_nothing_that_it_does_not_name(place, make_node):
+def test_next_index_has_deltas_and_no_unreferenced_files(place, make_node):
     place.write("app.yaml", app())
     place.sign("--from", place.archive("1.tar", version("1")))
     node = make_node(archive=None, config={"mainstay": {"source": settings(f"file://{place.public}/index.json", [place.key])}})
@@ -108,7 +108,7 @@ def test_next_index_has_deltas_and_nothing_that_it_does_not_name(place, make_nod
     node.wait_gone("app-node1")
 
 
-def test_check_changes_nothing(place):
+def test_check_option_writes_no_files(place):
     place.write("app.yaml", app())
     archive = place.archive("one.tar", version("one"))
     said = place.sign("--from", archive, "--check")
@@ -121,7 +121,7 @@ def test_check_changes_nothing(place):
     assert before == {path: path.stat().st_mtime_ns for path in place.public.rglob("*")}
 
 
-def test_nodes_of_a_selector_fetch_their_images_only(place):
+def test_selected_nodes_fetch_only_their_own_images(place):
     place.write("app.yaml", app())
     till = specs.daemonset("till", nodeSelector={"shop/till": "yes"})
     till["spec"]["template"]["spec"]["containers"][0]["image"] = "till.invalid/a:1"
@@ -154,7 +154,7 @@ def test_images_come_from_a_registry_and_from_a_layout(place, serve):
     assert place.verify()
 
 
-def test_platforms_are_chosen(place):
+def test_sign_includes_only_the_chosen_platforms(place):
     far = Runnable({"version": b"far\n"}, architecture="s390x")
     place.write("app.yaml", app())
     archives = f"{place.archive('near.tar', version('near'))}"

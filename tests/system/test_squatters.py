@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Less trusted pods that hold something that a more trusted pod needs: its name, a host port, a device, pulls."""
+"""Less trusted pods that occupy a resource of a more trusted pod: its name, a host port, a device, pulls."""
 
 import random
 import threading
@@ -64,7 +64,7 @@ def squat(member, *containers, **spec):
 
 
 @pytest.mark.parametrize("restart", ("Always", "Never"))
-def test_pod_of_a_file_takes_its_name_from_a_pod_of_the_server(make_member, restart):
+def test_static_pod_takes_its_name_from_an_api_server_pod(make_member, restart):
     member = make_member()
     pid = squat(member, restartPolicy=restart)
     member.drop(specs.pod("web"))
@@ -77,7 +77,7 @@ def test_pod_of_a_file_takes_its_name_from_a_pod_of_the_server(make_member, rest
     wait_replaced(member)
 
 
-def test_pod_of_the_server_that_terminates_already_is_not_waited_for_either(make_member):
+def test_terminating_api_server_pod_is_not_waited_for_either(make_member):
     member = make_member()
     member.bind(NAME, stubborn(), terminationGracePeriodSeconds=5)
     member.wait_reported_phase(NAME, "Running")
@@ -91,7 +91,7 @@ def test_pod_of_the_server_that_terminates_already_is_not_waited_for_either(make
     member.wait_reported(NAME, is_mirror, "is the mirror pod")
 
 
-def test_pod_of_the_server_is_refused_the_name_of_a_pod_that_runs(make_member):
+def test_api_server_pod_cannot_take_the_name_of_a_running_static_pod(make_member):
     member = make_member(start=False)
     member.bind(NAME, stubborn(), terminationGracePeriodSeconds=YEAR)
     member.drop(specs.pod("web"))
@@ -116,7 +116,7 @@ def test_deletion_of_a_squatter_with_a_finalizer_ends_with_the_finalizer(make_me
     member.wait_reported(NAME, is_mirror, "is the mirror pod")
 
 
-def test_agent_that_dies_while_a_squatter_stops_continues(make_member):
+def test_squatter_is_stopped_although_the_agent_dies_meanwhile(make_member):
     member = make_member()
     pid = squat(member)
     member.drop(specs.pod("web"))
@@ -157,7 +157,7 @@ def test_squatter_stops_without_the_server(make_member):
     wait_replaced(member)
 
 
-def test_pod_of_a_file_takes_its_name_from_a_pod_of_a_url(make_node):
+def test_static_pod_takes_its_name_from_a_pod_of_a_url(make_node):
     server = ManifestServer()
     pod = specs.pod("web", stubborn(), terminationGracePeriodSeconds=YEAR, hostIPC=True)
     server.paths["/pods"] = Answer(specs.text(pod).encode())
@@ -174,7 +174,7 @@ def test_pod_of_a_file_takes_its_name_from_a_pod_of_a_url(make_node):
     server.stop()
 
 
-def test_pod_of_the_server_with_a_forged_mirror_annotation_never_runs(make_member):
+def test_api_server_pod_with_a_forged_mirror_annotation_never_runs(make_member):
     member = make_member()
     member.launch(specs.pod("own"))
     for name, value in ("forged", "x"), ("empty", ""):
@@ -185,7 +185,7 @@ def test_pod_of_the_server_with_a_forged_mirror_annotation_never_runs(make_membe
         assert not member.pod(name)
 
 
-def test_name_of_a_mirror_pod_that_another_node_has_is_reported(make_member):
+def test_mirror_pod_name_in_use_by_another_node_is_reported(make_member):
     member = make_member()
     member.api.pod(NAME, "node2", specs.IMAGE)
     member.drop(specs.pod("web"))
@@ -199,7 +199,7 @@ def with_port(port, **fields):
     return specs.container(ports=[{"containerPort": port, "hostPort": port}], **fields)
 
 
-def test_port_of_the_host_is_taken_from_a_pod_of_the_server(make_member):
+def test_host_port_is_taken_from_an_api_server_pod(make_member):
     member = make_member()
     port = world.free_port()
     member.bind("squatter", with_port(port, script=STUBBORN), terminationGracePeriodSeconds=YEAR)
@@ -217,7 +217,7 @@ def test_port_of_the_host_is_taken_from_a_pod_of_the_server(make_member):
     wait_failed(member, "NodePorts", "third")
 
 
-def test_port_of_the_host_is_taken_from_a_pod_that_the_node_has_made_of_a_set(make_member):
+def test_host_port_is_taken_from_a_daemonset_pod_created_by_the_node(make_member):
     member = make_member(start=False)
     may_place(member.api)
     member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
@@ -231,7 +231,7 @@ def test_port_of_the_host_is_taken_from_a_pod_that_the_node_has_made_of_a_set(ma
     wait(lambda: not pods_of(member, "squatter"), lambda: f"its pod is gone: {member.said()[-3000:]}")
 
 
-def test_daemonset_of_a_file_takes_the_name_of_its_pod_from_a_pod_of_the_server(make_member):
+def test_static_daemonset_takes_its_pod_name_from_an_api_server_pod(make_member):
     member = make_member()
     manifest = specs.text(specs.daemonset("logd"))
     member.drop(manifest, "logd.yaml")
@@ -256,7 +256,7 @@ def with_device(**fields):
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["running", "deleted"])
-def test_device_is_taken_from_a_pod_of_the_server(make_member, deleted):
+def test_device_is_taken_from_an_api_server_pod(make_member, deleted):
     member = make_member(devices=DEVICES)
     member.bind("squatter", with_device(script=STUBBORN, lifecycle=HANGING), terminationGracePeriodSeconds=YEAR)
     member.wait_reported_phase("squatter", "Running")
@@ -282,7 +282,7 @@ def test_device_is_taken_from_a_pod_of_the_server(make_member, deleted):
     assert member.init("web") == pid and world.is_alive(pid)
 
 
-def test_agent_that_dies_while_a_device_is_taken_continues(make_member):
+def test_device_is_taken_although_the_agent_dies_meanwhile(make_member):
     member = make_member(devices=DEVICES)
     member.bind("squatter", with_device(script=STUBBORN, lifecycle=HANGING), terminationGracePeriodSeconds=YEAR)
     member.wait_reported_phase("squatter", "Running")
@@ -297,7 +297,7 @@ def test_agent_that_dies_while_a_device_is_taken_continues(make_member):
     wait_failed(member, "Preempting", "squatter")
 
 
-def test_device_is_taken_from_a_pod_of_a_url_and_not_of_a_file(make_node):
+def test_device_is_taken_from_a_pod_of_a_url_and_not_from_a_static_pod(make_node):
     server = ManifestServer()
     server.paths["/pods"] = Answer(specs.text(specs.pod("guest", with_device(script=STUBBORN, lifecycle=HANGING),
                                                         terminationGracePeriodSeconds=YEAR)).encode())
@@ -350,7 +350,7 @@ def fixture_drip(serve):
     drip.ended.set()
 
 
-def test_pull_for_a_pod_of_a_file_does_not_wait_for_those_of_the_server(make_member, serve, drip):
+def test_pull_for_a_static_pod_does_not_wait_for_pulls_of_api_server_pods(make_member, serve, drip):
     fast = serve()
     member = make_member(maxParallelPulls=2, insecureRegistries=[drip.registry.host, fast.host])
     for name in ("one", "two", "three"):
@@ -364,7 +364,7 @@ def test_pull_for_a_pod_of_a_file_does_not_wait_for_those_of_the_server(make_mem
         member.api.delete("pods", "default", name, grace=0)
 
 
-def test_pull_that_never_ends_keeps_no_image_from_being_removed(make_clocked_node, serve, drip):
+def test_endless_pull_does_not_prevent_the_removal_of_images(make_clocked_node, serve, drip):
     fast = serve()
     node = make_clocked_node(config={"mainstay": {"insecureRegistries": [drip.registry.host, fast.host]}})
     assert node.cli("images", "pull", f"{fast.host}/old:latest").returncode == 0

@@ -80,7 +80,7 @@ def is_refused(pod):
     return harness.waiting_state(pod).get("reason") == "CreateContainerError"
 
 
-def test_a_start_that_the_runtime_was_not_asked_for_does_not_count_as_a_restart(node):
+def test_a_start_that_fails_before_the_runtime_does_not_count_as_a_restart(node):
     """Like the kubelet, the agent counts the containers that were created."""
     place = os.path.join(node.data, "place")
     with open(place, "w", encoding="utf-8") as file:

@@ -53,10 +53,10 @@ def wait_answer(server, after):
 
 def wait_failed(node, words):
     wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
-         lambda: f"the condition says '{words}': {condition(node)}")
+         lambda: f"the condition contains '{words}': {condition(node)}")
 
 
-def test_a_pod_of_a_url_runs_and_follows_it(make_fetching, server):
+def test_a_pod_of_a_url_runs_and_follows_its_changes(make_fetching, server):
     server.serve(pod_text())
     node = make_fetching(staticPodURLHeader={"X-Site": ["shop-7"], "X-Two": ["a", "b"]})
     pod = node.wait_running("fetched")
@@ -75,7 +75,7 @@ def test_a_pod_of_a_url_runs_and_follows_it(make_fetching, server):
     assert condition(node)["status"] == "False" and condition(node)["reason"] == "SourceInUse"
 
 
-def test_a_pod_list_of_json_is_what_the_kubelet_takes(make_fetching, server):
+def test_a_json_pod_list_is_accepted_like_by_the_kubelet(make_fetching, server):
     items = [specs.pod("one"), specs.pod("two")]
     for item in items:
         del item["kind"], item["apiVersion"]
@@ -166,7 +166,7 @@ BAD = {
 
 
 @pytest.mark.slow
-def test_no_answer_stops_or_starts_a_pod(make_fetching, server):
+def test_an_invalid_response_neither_stops_nor_starts_a_pod(make_fetching, server):
     """The answers come one after the other, between good ones, and once with an agent that starts with each of them."""
     server.serve(pod_text())
     node = make_fetching()
@@ -199,7 +199,7 @@ def test_no_answer_stops_or_starts_a_pod(make_fetching, server):
     assert 'mainstay_source_failed{source="staticPodURL"} 0' in node.get("/metrics")[1]
 
 
-def test_a_node_without_its_server_boots_with_what_it_has(make_fetching, server):
+def test_a_node_boots_with_its_stored_manifests_without_the_server(make_fetching, server):
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"WORD": "hello"}}
     pod = specs.pod("fetched", specs.container(envFrom=[{"configMapRef": {"name": "words"}}]))
     server.serve(specs.text(config_map, pod))
@@ -220,7 +220,7 @@ def test_a_node_without_its_server_boots_with_what_it_has(make_fetching, server)
     wait_failed(node, "")
 
 
-def test_a_file_of_the_node_has_the_last_word(make_fetching, server):
+def test_a_file_of_the_node_overrides_a_pod_of_the_url(make_fetching, server):
     server.serve(pod_text(labels={"from": "url"}))
     node = make_fetching()
     node.wait_running("fetched")
@@ -242,7 +242,7 @@ def test_a_file_of_the_node_has_the_last_word(make_fetching, server):
     assert node.init("fetched") != own
 
 
-def test_a_source_that_is_no_longer_configured_desires_nothing(make_fetching, server):
+def test_pods_of_a_url_stop_when_it_is_removed_from_the_configuration(make_fetching, server):
     server.serve(pod_text())
     node = make_fetching()
     node.wait_running("fetched")
@@ -264,7 +264,7 @@ def test_secrets_of_the_url_are_in_no_message(make_fetching, server):
     assert server.requests[0]["headers"]["authorization"] == "Bearer hidden3"
 
 
-def test_node_of_an_api_server_has_the_condition_too(make_member, server):
+def test_joined_node_has_the_source_condition_too(make_member, server):
     def reported():
         node = member.api.get("nodes", None, "node1")
         found = [one for one in node["status"]["conditions"] if one["type"] == "mainstay.io/StaticPodURLFailed"] if node else []
@@ -286,7 +286,7 @@ def test_node_of_an_api_server_has_the_condition_too(make_member, server):
     wait_reported("False", "NotConfigured", "")
 
 
-def test_a_client_that_writes_is_told_the_source(make_fetching, server):
+def test_a_write_is_refused_with_the_url_of_the_source(make_fetching, server):
     text = specs.text(specs.pod("fetched"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}, "data": {"a": "b"}},
                       specs.daemonset("every"))
     server.serve(text)

@@ -66,7 +66,7 @@ def test_an_early_request_to_a_restarted_agent_keeps_transition_times(node):
     os.kill(shim, signal.SIGSTOP)
     try:
         node.start(ready=False)
-        world.wait(is_unready, "it does not know yet")
+        world.wait(is_unready, "it is reported as unready")
         world.wait(lambda: time.monotonic() > read + 1.5, "a second has passed")
     finally:
         os.kill(shim, signal.SIGCONT)
@@ -127,7 +127,7 @@ def test_resources_are_those_of_the_control_group_even_if_an_edit_cannot_be_appl
     assert reported_limits(node, "web") == limits_of(node.container_cgroup("web")) == (300, 64 << 20)
     container["resources"]["limits"] = {"cpu": "400m", "memory": "16Mi"}
     node.drop(pod)
-    now = node.wait_pod("web", lambda pod: "PodResizeInProgress" in conditions(pod), "says that it waits")
+    now = node.wait_pod("web", lambda pod: "PodResizeInProgress" in conditions(pod), "reports that it waits")
     assert conditions(now)["PodResizeInProgress"]["reason"] == "Error"
     assert now["spec"]["containers"][0]["resources"]["limits"]["memory"] == "16Mi"
     assert reported_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 64 << 20)

@@ -49,7 +49,7 @@ def test_a_pod_that_exceeds_an_empty_dir_size_limit_stays_evicted(node):
 
 
 def wait_exit_code(node, name):
-    node.wait_pod(name, lambda pod: "terminated" in pod["status"]["containerStatuses"][0]["state"], "its end is known")
+    node.wait_pod(name, lambda pod: "terminated" in pod["status"]["containerStatuses"][0]["state"], "its exit is known")
     return node.status(name)["state"]["terminated"]["exitCode"]
 
 

@@ -81,7 +81,7 @@ def test_draining_stops_all_pods_and_keeps_the_manifests(node):
 
 
 @pytest.mark.cgroup2_quick
-def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
+def test_an_exit_while_the_agent_is_dead_is_reported_with_its_code(node):
     node.launch(specs.pod("quits", specs.container(script="until [ -e /v/go ]; do sleep 0.02; done; exit 42",
                                                    volumeMounts=[specs.mount("v", "/v")]),
                           volumes=[specs.host_path("v", node.data)], restartPolicy="Never"))
@@ -263,7 +263,7 @@ def test_terminated_containers_do_not_run_again_after_all_shims_are_killed(node)
     assert node.status("done")["state"]["terminated"]["exitCode"] == 7
 
 
-def test_damaged_records_do_not_stop_a_start(node):
+def test_damaged_records_do_not_prevent_the_start_of_the_agent(node):
     node.launch(specs.pod("web"))
     before = identities(node, ["web"])
     node.kill9()
@@ -317,7 +317,7 @@ class Chaos:
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.long)])
-def test_kills_while_pods_are_added_and_removed(node, kills):
+def test_kills_of_the_agent_lose_no_pod_while_pods_are_added_and_removed(node, kills):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     chaos = Chaos(node, seed)
@@ -337,7 +337,7 @@ def test_kills_while_pods_are_added_and_removed(node, kills):
     for name, code in chaos.enders.items():
         node.wait_phase(name, "Succeeded" if code == 0 else "Failed")
         ended = node.status(name)["state"]["terminated"]
-        assert ended["exitCode"] == code, f"{name} {ended}; the agent said:\n{node.said()}"
+        assert ended["exitCode"] == code, f"{name} {ended}; the log of the agent:\n{node.said()}"
     for name in chaos.removed:
         node.wait_gone(name)
     world.wait(lambda: set(chaos.steady) <= set(starts(node)), lambda: f"all have started; it is {starts(node)}")

@@ -89,7 +89,7 @@ def fixture_logged(archive):
 
 # Files
 
-def test_a_file_is_served_whole(logged):
+def test_a_log_file_is_served_completely(logged):
     status, headers, body = logged.get("/logs/messages")
     assert (status, headers["Content-Type"], body) == (200, "text/plain; charset=utf-8", b"one\ntwo\n")
     assert logged.get("/logs/nginx/access.log")[2] == b"GET /\n"
@@ -117,14 +117,14 @@ def test_a_directory_without_its_slash_is_a_redirection(logged):
 
 @pytest.mark.parametrize("path", ["none", "away", "link/access.log", "fifo", "../data", "..%2f..%2f..%2fetc%2fpasswd", "%2fetc%2fpasswd",
                                   "nginx/../../config.yaml", "messages/"])
-def test_a_path_that_leads_away_is_not_found(logged, path):
+def test_a_path_outside_of_the_log_directory_is_not_found(logged, path):
     status, _, body = logged.get("/logs/" + path)
     assert (status, body) == (404, b"404 page not found")
 
 
 # Services
 
-def test_a_service_without_a_unit_has_a_file(logged):
+def test_a_query_for_a_service_without_a_unit_reads_its_log_file(logged):
     assert logged.query(query="messages") == (200, "one\ntwo\n")
     assert logged.query(query=["only", "deep"]) == (200, "only\ndeep\n")
     assert logged.query(query="unknown") == (200, "\nlog not found for unknown\n")
@@ -133,7 +133,7 @@ def test_a_service_without_a_unit_has_a_file(logged):
     assert logged.query(query="/nginx/access.log") == (200, "GET /\n")
 
 
-def test_a_unit_is_asked_of_the_journal_with_all_options(logged):
+def test_a_query_for_a_unit_passes_all_options_to_journalctl(logged):
     status, text = logged.query(query="kubelet", sinceTime="2026-01-02T03:04:05Z", untilTime="2026-01-02T05:04:05+01:00",
                                 tailLines=7, pattern="a b|-c", boot=-1)
     assert status == 200
@@ -141,7 +141,7 @@ def test_a_unit_is_asked_of_the_journal_with_all_options(logged):
                    "--grep=a b|-c --boot=-1 --unit=kubelet\n"
 
 
-def test_a_file_with_options_is_refused_in_the_text(logged):
+def test_a_query_for_a_file_with_options_is_refused_in_the_response_text(logged):
     status, text = logged.query(query="messages", tailLines=1)
     assert status == 200 and "options present and query resolved to log files for [messages]" in text
 
@@ -153,7 +153,7 @@ def test_a_file_with_options_is_refused_in_the_text(logged):
     (406, {"query": "kubelet", "tailLines": -1}), (406, {"query": "kubelet", "tailLines": 100001}),
     (406, {"query": "kubelet", "boot": 1}), (406, {"query": list("abcde")}), (406, {"query": "a;b"}), (406, {"query": "..", "boot": 0}),
     (406, {"query": "kubelet", "sinceTime": "2026-01-02T03:04:05Z", "untilTime": "2026-01-02T03:04:04Z"})])
-def test_a_query_is_checked_as_by_the_kubelet(logged, status, words):
+def test_a_query_is_validated_like_by_the_kubelet(logged, status, words):
     assert logged.query(**words)[0] == status
 
 
@@ -161,7 +161,7 @@ def test_a_path_and_a_query_exclude_each_other(logged):
     assert logged.get("/logs/messages?query=kubelet")[0] == 406
 
 
-def test_a_client_that_leaves_ends_its_query(logged):
+def test_a_query_ends_when_its_client_disconnects(logged):
     def sleepers():
         return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "4713"]]
 

@@ -58,7 +58,7 @@ def fixture_bystander():
     """A process of root."""
     process = subprocess.Popen(["sleep", "3600"])
     yield process.pid
-    assert process.poll() is None, "it has not been harmed"
+    assert process.poll() is None, "it is not affected"
     process.kill()
     process.wait()
 
@@ -110,7 +110,7 @@ def fixture_copied(archive, image_store):
         node.finish()
 
 
-def test_taken_over_log_copier_has_the_logs_of_its_pod_only(copied, tool, secrets, bystander):
+def test_taken_over_log_copier_can_access_only_the_logs_of_its_pod(copied, tool, secrets, bystander):
     pid = log_copier.find(copied, "web")
     logs = [f"{copied.log_directory(name)}/main/0.log" for name in ("web", "other")]
     with takeover.Takeover(tool, pid) as taken:
@@ -133,7 +133,7 @@ def test_taken_over_log_copier_has_the_logs_of_its_pod_only(copied, tool, secret
     assert copied.status("web")["restartCount"] == 0
 
 
-def test_taken_over_log_copier_makes_others_believe_texts_only(copied, tool):
+def test_taken_over_log_copier_can_only_forge_log_texts(copied, tool):
     """The log copier writes arbitrary text into the log; the exit code of the container and the result of its probe do
     not change."""
     copied.launch(specs.pod("ends", specs.container(
@@ -160,7 +160,7 @@ def take_over_copier(copied, tool):
         return None
 
 
-def test_junk_of_a_taken_over_log_copier_harms_only_itself(copied, tool):
+def test_invalid_data_of_a_taken_over_log_copier_affects_only_itself(copied, tool):
     """The log copier sends junk to the shim, whose pod continues."""
     before = copied.init("web"), copied.shim("web")
     for length in (1, 40, 200, 5000):
@@ -195,7 +195,7 @@ def session(node, *words):
 
 
 @pytest.mark.parametrize("words", [("exec", "-i", "web", "--", "sh", "-c", "echo hello; exec cat"), ("attach", "web")], ids=["exec", "attach"])
-def test_taken_over_session_has_its_client_and_its_command_only(copied, tool, secrets, bystander, words):
+def test_taken_over_session_can_access_only_its_client_and_its_command(copied, tool, secrets, bystander, words):
     with session(copied, *words) as pid:
         with takeover.Takeover(tool, pid) as taken:
             expect(taken.try_files([*secrets, f"{copied.log_directory('web')}/main/0.log", f"{copied.state}/token.key"]))
@@ -213,7 +213,7 @@ def test_taken_over_session_has_its_client_and_its_command_only(copied, tool, se
     assert copied.status("web")["restartCount"] == 0
 
 
-def test_junk_of_a_taken_over_session_harms_only_itself(copied, tool):
+def test_invalid_data_of_a_taken_over_session_affects_only_itself(copied, tool):
     before = copied.init("web"), copied.shim("web")
     with session(copied, "exec", "-i", "web", "--", "sh", "-c", "echo hello; exec cat") as pid:
         sockets = [fd for fd, path in world.descriptors(pid).items() if path.startswith("socket:")]
@@ -269,7 +269,7 @@ def unpacking(store, archive, of_layer, in_unit=False):
         os.kill(found[0], signal.SIGSTOP)
         yield found[0]
         os.kill(found[0], signal.SIGCONT)
-        assert process.wait(world.DEADLINE) == 0, "it ends well, as if nothing had happened"
+        assert process.wait(world.DEADLINE) == 0, "it succeeds as if nothing had happened"
     finally:
         process.kill()
         process.wait()
@@ -288,7 +288,7 @@ def expect_store_only(pid, store, archive):
 
 
 @pytest.mark.parametrize("of_layer", [False, True], ids=["image", "layer"])
-def test_taken_over_extraction_has_the_image_store_only(tmp_path, tool, large, secrets, bystander, of_layer):
+def test_taken_over_extraction_can_access_only_the_image_store(tmp_path, tool, large, secrets, bystander, of_layer):
     store = str(tmp_path / "store")
     with unpacking(store, large, of_layer) as pid:
         with takeover.Takeover(tool, pid) as taken:
@@ -314,7 +314,7 @@ def expect_limited(taken):
     assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
 
 
-def test_taken_over_extraction_in_the_unit_changes_what_the_agent_may_write_only(tmp_path, tool, large, secrets):
+def test_taken_over_extraction_in_the_unit_can_change_only_the_writable_paths_of_the_agent(tmp_path, tool, large, secrets):
     """In the unit its root directory is that of the node."""
     store = str(tmp_path / "store")
     os.mkdir(store)
@@ -344,14 +344,14 @@ def listing(store, archive):
         yield process.pid
         with open(output, "rb", closefd=False) as rest:
             assert b"sha256:" in rest.read()
-        assert process.wait(world.DEADLINE) == 0, "it ends well, as if nothing had happened"
+        assert process.wait(world.DEADLINE) == 0, "it succeeds as if nothing had happened"
     finally:
         os.close(output)
         process.kill()
         process.wait()
 
 
-def test_taken_over_reader_of_documents_has_the_image_store_only(tmp_path, tool, large, secrets, bystander):
+def test_taken_over_document_reader_can_access_only_the_image_store(tmp_path, tool, large, secrets, bystander):
     store = str(tmp_path / "store")
     with listing(store, large) as pid:
         with takeover.Takeover(tool, pid) as taken:
@@ -402,7 +402,7 @@ def expect_limited_api(taken):
     assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
 
 
-def test_taken_over_api_has_no_file_and_no_process(api, copied, tool, secrets, bystander):
+def test_taken_over_node_api_can_access_no_file_and_no_process(api, copied, tool, secrets, bystander):
     with takeover.Takeover(tool, api) as taken:
         expect(taken.try_files([*secrets, f"{copied.log_directory('web')}/main/0.log"]))
         expect(taken.try_writes([copied.state, copied.run, "/tmp", "/dev/shm", "/sys/fs/cgroup"]))
@@ -435,7 +435,7 @@ def fixture_signer():
         process.wait()
 
 
-def test_taken_over_signer_has_nothing_but_its_keys(signer, tool, secrets, bystander):
+def test_taken_over_signer_can_access_only_its_keys(signer, tool, secrets, bystander):
     with takeover.Takeover(tool, signer) as taken:
         expect(taken.try_files(secrets))
         expect(taken.try_writes(["/tmp", "/dev/shm", "/sys/fs/cgroup"]))
@@ -457,7 +457,7 @@ def fixture_opener():
         process.kill()
 
 
-def test_taken_over_opener_of_secrets_has_its_pipes_only(opener, tool, secrets, bystander):
+def test_taken_over_secret_helper_can_access_only_its_pipes(opener, tool, secrets, bystander):
     with takeover.Takeover(tool, opener) as taken:
         expect(taken.try_files(secrets))
         expect(taken.try_writes(["/tmp", "/dev/shm", "/sys/fs/cgroup"]))

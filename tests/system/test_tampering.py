@@ -534,7 +534,7 @@ def fixture_stage():
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.xdist_group(f"tampering-{i % GROUPS}")) for i, kind in enumerate(KINDS)])
-def test_tampering_changes_nothing_and_is_named(stage, kind):
+def test_tampering_is_reported_and_changes_nothing(stage, kind):
     *words, = KINDS[kind](stage)
     blobs = words.pop() if isinstance(words[-1], Runnable) else None
     stage.wait_refused(words, kind)
@@ -545,12 +545,12 @@ def test_tampering_changes_nothing_and_is_named(stage, kind):
     stage.assert_nothing_changed(kind)
 
 
-def test_table_has_the_kinds_that_are_promised():
+def test_table_has_at_least_sixty_kinds_of_tampering():
     assert len(KINDS) >= 60
 
 
-def test_blob_that_changes_between_two_reads_is_the_signed_one_or_none():
-    """Good bytes and others alternate all the time: whoever checks one reading and uses another is fooled."""
+def test_blob_that_changes_between_two_reads_is_used_only_as_signed():
+    """Good and bad bytes alternate all the time: a program that checks one reading and uses another one is deceived."""
     stage = Stage()
     big = os.urandom(2_000_000)
     blobs = Runnable({"version": b"good\n", "big": big})

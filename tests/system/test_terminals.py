@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stdin, stdinOnce and tty: the container's descriptors, and the fate of its output to them."""
+"""stdin, stdinOnce and tty: the container's descriptors, and its output to them."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ def descriptor(pid, number):
     return os.stat(f"/proc/{pid}/fd/{number}")
 
 
-def test_a_container_without_stdin_reads_eof(node):
+def test_a_container_without_stdin_reads_end_of_file(node):
     node.launch(specs.pod("none", specs.container(script="read line; echo read-$?; " + specs.IDLE)))
     world.wait(lambda: node.logged("none") == ["read-1"], "the end of the file was read")
     assert descriptor(node.init("none"), 0).st_rdev == os.makedev(1, 3), "/dev/null"
@@ -33,7 +33,7 @@ def test_a_volume_at_dev_does_not_give_the_device_of_the_node(node):
     assert os.stat("/dev/null").st_mode == own.st_mode
 
 
-def test_with_stdin_a_reader_waits_even_when_the_agent_dies(node):
+def test_a_container_with_stdin_keeps_its_input_open_across_a_restart_of_the_agent(node):
     node.launch(specs.pod("open", specs.container(
         script="echo before; read line; echo after", stdin=True, stdinOnce=True)))
     world.wait(lambda: node.logged("open") == ["before"], "it runs")
@@ -59,7 +59,7 @@ def test_a_tty_is_a_pseudo_terminal_on_all_descriptors(node):
                 if name.startswith("tty")], "the socket is gone"
 
 
-def test_the_last_words_on_a_terminal_are_not_lost(node):
+def test_the_last_output_on_a_terminal_is_not_lost(node):
     node.drop(specs.pod("brief", specs.container(script="seq 1 5000", tty=True), restartPolicy="Never"))
     node.wait_phase("brief", "Succeeded")
     assert [line.rstrip("\r") for line in node.logged("brief")] == [str(i) for i in range(1, 5001)]

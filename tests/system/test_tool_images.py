@@ -20,7 +20,7 @@ def preload(node, name, directory):
 
 
 @pytest.mark.parametrize("name", tool_images.IMAGES)
-def test_images_of_tools_run_or_are_refused_as_by_containerd(shared_node, tmp_path, name):
+def test_images_of_build_tools_run_or_are_refused_like_by_containerd(shared_node, tmp_path, name):
     node, image = shared_node, tool_images.IMAGES[name]
     pod = name.replace("_", "-")
     preload(node, name, tmp_path)

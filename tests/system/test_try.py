@@ -47,7 +47,7 @@ def _directory():
 
 
 @pytest.mark.parametrize("propagation", ["private", "shared"])
-def test_try_runs_all_examples_without_a_build_and_leaves_nothing(propagation, directory):
+def test_try_runs_all_examples_without_a_build_and_leaves_nothing_behind(propagation, directory):
     answer = run_try(propagation, "--once", "240", TMPDIR=directory)
     assert answer.returncode == 0, answer.stdout
     examples = len(glob.glob(os.path.join(harness.TOP, "manifests", "*.yaml")))
@@ -68,11 +68,11 @@ def test_try_runs_all_examples_as_a_part_of_a_service(directory):
     assert os.listdir(directory) == []
 
 
-def test_try_fails_and_reports_the_agents_words_if_the_pods_do_not_run_in_time(directory):
+def test_try_fails_with_the_log_of_the_agent_if_the_pods_do_not_run_in_time(directory):
     answer = run_try("private", "--once", "0", TMPDIR=directory)
     assert answer.returncode == 1 and os.listdir(directory) == [], answer.stdout
 
 
-def test_try_rejects_unknown_words():
+def test_try_rejects_unknown_arguments():
     answer = run_try("private", "--onec")
     assert answer.returncode == 2 and "usage: packaging/try [--build] [--once [SECONDS]]" in answer.stdout

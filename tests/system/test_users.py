@@ -61,7 +61,7 @@ def test_the_namespaces_of_the_pod_belong_to_its_users(net):
     assert os.stat(f"/proc/{init}/root/dev/mqueue").st_uid == first_id(init)
 
 
-def test_an_impassable_directory_is_an_error(net):
+def test_a_directory_that_pod_users_cannot_traverse_is_an_error(net):
     os.chmod(net.directory, 0o700)
     net.drop(pod_with_user_namespace("shut"))
     assert f"cannot pass through {net.directory}" in net.wait_waiting("shut", "CreateContainerError")
@@ -141,11 +141,11 @@ def test_a_shared_process_namespace_belongs_to_the_pod_s_users(net):
     world.wait(lambda: net.logged("shared", "b") == ["seen"], lambda: f"{net.log_lines('shared', 'b')}")
 
 
-def test_its_first_process_has_nothing_of_the_node(net, tmp_path):
+def test_the_pause_process_in_a_user_namespace_has_no_access_to_the_node(net, tmp_path):
     pause_process.expect_nothing_of_the_node(net, tmp_path / "secret", hostNetwork=False, hostUsers=False)
 
 
-def test_proc_mount_unmasked_works(net):
+def test_proc_mount_unmasked_is_applied_in_a_user_namespace(net):
     net.launch(pod_with_user_namespace("unmasked", container={"securityContext": {"procMount": "Unmasked"}}))
     net.launch(pod_with_user_namespace("masked"))
     over = {name: [m["at"] for m in world.mounts(net.init(name)) if m["at"].startswith("/proc/")]

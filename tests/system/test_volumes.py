@@ -76,15 +76,15 @@ def test_a_missing_or_mistyped_host_path_is_reported_and_waited_for(node, kind):
     path = f"{node.data}/missing"
     launch_with(node, "missing", host(path, kind))
     node.wait_pod("missing", lambda pod: pod["status"]["phase"] == "Pending" and path in str(pod["status"]),
-                  "says which path is missing")
+                  "reports which path is missing")
     os.mkfifo(path)
-    world.wait(lambda: path in str(node.pod("missing")["status"]), "says so still")
+    world.wait(lambda: path in str(node.pod("missing")["status"]), "still reports it")
     world.wait(lambda: set(world.pids_of_root(node.cgroup_root)) <= node.shim_processes(), "no process runs but shims")
 
 
 def test_a_pod_starts_when_its_host_path_appears(node):
     launch_with(node, "late", host(f"{node.data}/late", "Directory"))
-    node.wait_pod("late", lambda pod: f"{node.data}/late" in str(pod["status"]), "says which path is missing")
+    node.wait_pod("late", lambda pod: f"{node.data}/late" in str(pod["status"]), "reports which path is missing")
     os.mkdir(f"{node.data}/late")
     node.wait_running("late")
 

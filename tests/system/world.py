@@ -28,7 +28,7 @@ def read(path):
 
 
 def wait(predicate, what, deadline=DEADLINE):
-    """Calls the function repeatedly until its result is true, and returns that; fails when the time is over. The longer
+    """Calls the function repeatedly until its result is true, and returns that; fails after the timeout. The longer
     the wait takes, the less often it checks, so that waiting tests leave the processors to the others."""
     start = time.monotonic()
     while True:
@@ -80,7 +80,7 @@ class Process(int):
 
 
 def is_alive(pid):
-    """Whether the process runs. A zombie has ended, and so has a process whose pid belongs to another one by now."""
+    """Whether the process runs. A zombie counts as ended, and so does a process whose pid has been reused."""
     state = status(pid, "State")
     if isinstance(pid, Process) and start_time(pid) != pid.started:
         return False
