@@ -165,7 +165,7 @@ def choose(changed):
 
 
 def find_problems(modules):
-    """For lint: modules without a row, and rows that match nothing."""
+    """Used by lint: modules without a row, and rows that match nothing."""
     problems = [f"tests/changed.py: the module {name} has no row" for name in modules
                 if name not in OF_MODULES and name.split("/")[0] not in OF_MODULES and name != "common"]
     problems += [f"tests/changed.py: there is no module {name}" for name in OF_MODULES

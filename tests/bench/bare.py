@@ -117,7 +117,7 @@ class Figures:
         self.all = []
 
     def add(self, name, value, goal, unit="", **details):
-        """Also prints it immediately: a later step may fail."""
+        """Also prints it immediately, because a later step may fail."""
         self.all.append({"name": name, "value": round(value, 2), "unit": unit, "goal": goal, "met": value <= goal,
                          **details})
         print(f"{name}: {value:.2f} {unit}", file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ JOIN = """echo $$ >"$0/cgroup.procs" && mount --bind "$1" /proc/meminfo && shift
 
 
 class Group:
-    """Limits memory. The processes are in a group of their own in it: in version 2 only leaves have any."""
+    """Limits memory. The processes are in a separate group in it: in version 2 only leaves have any."""
 
     def __init__(self, path):
         self.path = path
@@ -53,7 +53,7 @@ class Group:
         return self.numbers("memory.stat")["anon" if self.is_v2 else "total_rss"]
 
     def killed(self):
-        """By the kernel for want of memory, in this group or below."""
+        """The number of processes that the kernel killed because memory was exhausted, in this group or below."""
         if self.is_v2:
             return self.numbers("memory.events")["oom_kill"]
         found = [world.read(os.path.join(where, "memory.oom_control")) or "" for where, _, _ in os.walk(self.directory)]

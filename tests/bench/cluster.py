@@ -113,7 +113,7 @@ class Bench:
         return span
 
     def boots(self, samples):
-        """The server is unreachable; with and without a kubeconfig for it."""
+        """Starts while the server is unreachable, with and without a kubeconfig for it."""
         self.drop(["warm"])
         self.api.stop()
         joined, alone = [], []

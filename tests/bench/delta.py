@@ -38,7 +38,7 @@ def add_files(layout, directory, files, changed, version):
 
 
 def packaged_bytes(file):
-    """0 for a file that is too large to be one of several."""
+    """The size of the file, or 0 if it is too large to be one of several files."""
     size = os.stat(file).st_size
     return size if size < PACKAGE_BYTES // 4 else 0
 

@@ -90,7 +90,7 @@ def runtime_version(machine):
 
 
 def version(*command):
-    """The first number of several parts in the version output of a command."""
+    """The first number with several parts ("1.1.5") in the version output of a command."""
     text = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
     return re.search(r"\d+(\.\d+)+", text).group(0)
 

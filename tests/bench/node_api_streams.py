@@ -121,7 +121,7 @@ def client_context():
 
 
 def send_file(listener, path, certificate, key):
-    """A file over TLS."""
+    """Serves a file over TLS."""
     context = server_context(certificate, key)
     while True:
         plain, _ = listener.accept()

@@ -24,7 +24,7 @@ static void remove_canary(void) {
         (void) remove_tree_at(AT_FDCWD, canary_directory);
 }
 
-/* The directory; made at the first call. */
+/* Returns the directory, which the first call creates. */
 static inline const char *lay_canary(void) {
         static bool is_laid;
         cleanup_free char *path = NULL;
