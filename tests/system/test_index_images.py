@@ -349,7 +349,7 @@ def test_stick_is_noticed_on_insertion_and_its_highest_index_is_used_once(make_e
     wait_says(node, "app", "v8")
 
 
-def test_stick_wakes_up_an_agent_that_is_idle(make_empty, make_stick, key):
+def test_inserted_stick_wakes_up_an_idle_agent(make_empty, make_stick, key):
     """Nothing else wakes it up: its next request is due in a day."""
     stick = make_stick()
     index = Index(stick.directory, key)
@@ -364,7 +364,7 @@ def test_stick_wakes_up_an_agent_that_is_idle(make_empty, make_stick, key):
     stick.pull()
 
 
-def test_stick_that_is_pulled_out_while_it_is_read_is_continued(make_empty, make_stick, key):
+def test_import_from_a_stick_resumes_after_the_stick_was_removed(make_empty, make_stick, key):
     stick = make_stick()
     index, big = Index(stick.directory, key), Runnable({"version": b"big\n", "big": random.Random(9).randbytes(3_000_000)})
     entry = index.add_image(big, NAME)
