@@ -44,14 +44,15 @@ void csi_volume_data_done(CsiVolumeData *data) {
 
 /* ---- writing ---- */
 
+/* Like the kubelet's, that of a block device has no lifecycle mode: it is always persistent. */
 static char *print_volume_data(const CsiVolumeData *data) {
+        const char *mode = data->is_block ? NULL : data->is_ephemeral ? "Ephemeral" : "Persistent";
         cleanup_json json_t *json =
                 data->name
-                        ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s*}", "attachmentID",
+                        ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*, s:s*}", "attachmentID",
                                     strna(data->attachment), "driverName", data->driver, "nodeName",
                                     strna(data->node), "specVolID", data->name, "volumeHandle",
-                                    data->handle, "volumeLifecycleMode",
-                                    data->is_ephemeral ? "Ephemeral" : "Persistent",
+                                    data->handle, "volumeLifecycleMode", mode,
                                     "seLinuxMountContext", data->selinux_label)
                         : json_pack("{s:s, s:s, s:s*}", "driverName", data->driver, "volumeHandle",
                                     data->handle, "seLinuxMountContext", data->selinux_label);

@@ -188,7 +188,8 @@ static CsiVolumeData data_of_mount(const CsiMount *mount, char attachment[CSI_NA
                                 .node = (char *) (uintptr_t) node,
                                 .attachment = attachment,
                                 .selinux_label = mount->request->selinux_label,
-                                .is_ephemeral = mount->is_ephemeral };
+                                .is_ephemeral = mount->is_ephemeral,
+                                .is_block = mount->is_block };
 }
 
 static int write_block_data(const CsiMount *mount, const char *pod_uid) {

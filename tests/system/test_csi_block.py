@@ -79,8 +79,7 @@ def test_block_device_is_published_to_the_container_and_unpublished(make_member,
     assert publish["target"] == block_path(member, "publish", "pv-c", uid) and not publish["read_only"]
     assert os.readlink(kubelet_path(member, "pods", uid, "volumeDevices", "kubernetes.io~csi", "pv-c")) == publish["target"]
     assert json.loads(world.read(block_path(member, "pv-c", "data", "vol_data.json"))) == {
-        "attachmentID": ATTACHMENT, "driverName": DRIVER, "nodeName": NODE_NAME, "specVolID": "pv-c", "volumeHandle": HANDLE,
-        "volumeLifecycleMode": "Persistent"}
+        "attachmentID": ATTACHMENT, "driverName": DRIVER, "nodeName": NODE_NAME, "specVolID": "pv-c", "volumeHandle": HANDLE}
     wait(lambda: "written" in "\n".join(member.logged("web")), lambda: member.logged("web"))
     assert any("sixteen bytes.." in line for line in member.logged("web"))
     member.api.delete("pods", "default", "web")
