@@ -40,7 +40,7 @@ class KubeletNode(ApiNode):
                                     **(config or {}))
             self.make_namespace()
             self.start()
-            self.wait_node_ready()
+            self.wait_node_ready(180)  # on a busy machine the kubelet alone needs more than a minute
         except BaseException:
             self.clean_up()
             raise

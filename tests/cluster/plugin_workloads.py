@@ -9,6 +9,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 
 import grpc
 import world
@@ -16,7 +17,7 @@ from client import Refused
 from comparison import RESTARTED, all_ready, both, deleted, has_ended, has_event, waits, was_restarted
 from csi_driver import STAGE, CsiDriver
 from device_plugin import HEALTHY, UNHEALTHY, DevicePlugin, PodResources
-from specs import container, mount
+from specs import IDLE, container, mount
 
 CODES = grpc.StatusCode
 CSI = "plugins/kubernetes.io/csi"
@@ -53,6 +54,7 @@ class Plugins:
             plugin.stop()
             if isinstance(plugin, Driver):
                 self.node.client.delete("persistentvolumes", None, plugin.pv)
+                plugin.remove_disk()
                 self.node.client.delete("csidrivers", None, plugin.name)
 
 
@@ -165,6 +167,21 @@ class Driver(CsiDriver):
             "volumeMode": spec.get("volumeMode", "Filesystem"), "resources": {"requests": {"storage": "1Mi"}}})
         return {"persistentVolumeClaim": {"claimName": self.run.name}}
 
+    def make_disk(self):
+        """Creates the block device that the driver publishes."""
+        path = os.path.join(self.run.node.directory, f"{self.run.name}.disk")
+        with open(path, "wb") as file:
+            file.write(b"raw\n".ljust(1 << 20, b"\0"))
+        self.disk = subprocess.run(["losetup", "--find", "--show", path], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+    def remove_disk(self):
+        if self.disk:
+            subprocess.run(["losetup", "--detach", self.disk], check=True)
+
+    def claim_disk(self, **spec):
+        self.make_disk()
+        return self.claim(volumeMode="Block", **spec)
+
     def is_bound(self, _):
         return self.run.node.read("persistentvolumeclaims", self.run.name)["status"].get("phase") == "Bound"
 
@@ -172,7 +189,7 @@ class Driver(CsiDriver):
         return {"csi": {"driver": self.name, "fsType": "ext4", "volumeAttributes": {"size": "1"}, **fields}}
 
     def bind(self, volume, *containers, **spec):
-        user = container(volumeMounts=[mount("v", "/v")])
+        user = disk_user() if self.disk else container(volumeMounts=[mount("v", "/v")])
         self.run.bind(*(containers or [user]), volumes=[{"name": "v", **volume}], **spec)
 
     def attach(self, _):
@@ -221,6 +238,8 @@ class Driver(CsiDriver):
     def describe_path(self, path):
         status = os.lstat(path)
         content = world.read(path) if stat.S_ISREG(status.st_mode) else os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
+        if stat.S_ISBLK(status.st_mode):
+            content = "its volume" if status.st_rdev == os.stat(self.disk).st_rdev else "another volume"
         is_mount = any(one["at"] == path.removeprefix(f"/proc/{self.namespace}/root") for one in world.mounts(self.namespace))
         return f"{'mount ' if is_mount else ''}{stat.filemode(status.st_mode)} group {status.st_gid} {content or ''}"
 
@@ -234,8 +253,8 @@ class Driver(CsiDriver):
         facts += [f"call {method} {json.dumps(call, sort_keys=True)}" for method, call in calls]
         facts.append("calls " + " ".join(method for method, _ in calls))
         node = self.run.node.node()
-        mine = [name for name in node["status"].get("volumesInUse", []) if self.name in name]
-        attached = [one for one in node["status"].get("volumesAttached", []) if self.name in one["name"]]
+        mine = [name for name in node["status"].get("volumesInUse", []) if f"/{self.name}^" in name]
+        attached = [one for one in node["status"].get("volumesAttached", []) if f"/{self.name}^" in one["name"]]
         facts += [f"volumesInUse {mine}, volumesAttached {attached}, CSINode {json.dumps(self.account(), sort_keys=True)}, "
                   f"nodeid {self.ids().get(self.name)}, zone {node['metadata']['labels'].get('topology.example.com/zone')}"]
         self.run.facts.update(f"{when}: {self.neutral(fact)}" for fact in facts)
@@ -252,6 +271,11 @@ class Driver(CsiDriver):
     def start(self):
         self.serve()
         self.register()
+
+
+def disk_user(script=IDLE):
+    return container(script=f"head -n 1 /dev/disk >/dev/termination-log; {script}",
+                     volumeDevices=[{"name": "v", "devicePath": "/dev/disk"}])
 
 
 def warnings(run):
@@ -464,6 +488,106 @@ def volume_without_staging(run):
     driver.note("deleted")
 
 
+def block_volume(run):
+    """Restarts the driver and the agent, one after the other."""
+    driver = Driver(run, {"attachRequired": True}, capabilities=[STAGE])
+    yield driver.is_there
+    claim = driver.claim_disk()
+    yield driver.is_bound
+    driver.bind(claim, disk_user("trap 'echo written >/dev/disk; exit' TERM; sleep 100000 & wait"), securityContext={"fsGroup": GROUP})
+    yield driver.attached(all_ready(1))
+    yield lambda run: bool(run.node.node()["status"].get("volumesAttached"))
+    driver.note("running")
+    driver.crash()
+    driver.serve()
+    driver.note("driver crashed")
+    yield RESTARTED
+    yield both(all_ready(1), driver.is_there)
+    driver.note("agent restarted")
+    run.delete()
+    yield both(deleted, driver.is_clean, driver.is_detached)
+    with open(driver.disk, "rb") as disk:
+        run.facts.add(f"the disk begins with {disk.readline()}")
+    driver.note("deleted")
+    driver.note_messages()
+
+
+def block_volume_is_read_only(run):
+    """Without staging, in a pod that ends by itself."""
+    driver = Driver(run, capabilities=[])
+    yield driver.is_there
+    claim = driver.claim_disk()
+    yield driver.is_bound
+    claim["persistentVolumeClaim"]["readOnly"] = True
+    driver.bind(claim, disk_user("echo written >/dev/disk"), restartPolicy="Never")
+    yield both(has_ended, driver.is_clean)
+    driver.note("ended")
+    run.delete()
+    yield deleted
+    driver.note("deleted")
+    driver.note_messages()
+
+
+def block_volume_is_refused(run):
+    """The driver refuses with final errors and with others, and the device cannot be given back at first."""
+    driver = Driver(run, capabilities=[STAGE])
+    driver.errors["NodeStageVolume"] = [(CODES.INVALID_ARGUMENT, "no such disk"), (CODES.UNAVAILABLE, "no power")]
+    driver.errors["NodePublishVolume"] = [(CODES.INVALID_ARGUMENT, "no such place"), (CODES.DEADLINE_EXCEEDED, "too slow")]
+    yield driver.is_there
+    claim = driver.claim_disk()
+    yield driver.is_bound
+    driver.bind(claim)
+    yield all_ready(1)
+    driver.note("running")
+    driver.errors["NodeUnpublishVolume"] = [(CODES.INTERNAL, "in use")]
+    driver.errors["NodeUnstageVolume"] = [(CODES.INTERNAL, "in use")]
+    run.delete()
+    yield both(deleted, driver.is_clean)
+    driver.note("deleted")
+    driver.note_messages()
+
+
+def driver_of_a_block_volume_is_late(run):
+    driver = Driver(run, register=False, capabilities=[STAGE])
+    claim = driver.claim_disk()
+    yield driver.is_bound
+    driver.bind(claim)
+    yield has_event("FailedMapVolume")
+    driver.register()
+    yield all_ready(1)
+    driver.note("running")
+    run.delete()
+    yield both(deleted, driver.is_clean)
+    driver.note("deleted")
+    driver.note_messages()
+
+
+def block_volume_is_used_as_files(run):
+    driver = Driver(run, capabilities=[STAGE])
+    yield driver.is_there
+    claim = driver.claim_disk()
+    yield driver.is_bound
+    driver.bind(claim, container(volumeMounts=[mount("v", "/v")]))
+    yield has_event("FailedMount")
+    driver.note_messages()
+    run.delete()
+    yield both(deleted, driver.is_clean)
+    driver.note("deleted")
+
+
+def volume_is_used_as_a_disk(run):
+    driver = Driver(run, capabilities=[STAGE])
+    yield driver.is_there
+    claim = driver.claim()
+    yield driver.is_bound
+    driver.bind(claim, disk_user())
+    yield has_event("FailedMount")
+    driver.note_messages()
+    run.delete()
+    yield both(deleted, driver.is_clean)
+    driver.note("deleted")
+
+
 def driver_is_late_and_leaves_early(run):
     driver = Driver(run, register=False, capabilities=[STAGE])
     claim = driver.claim()
@@ -559,4 +683,5 @@ def find_workloads():
     return [device, device_falls_ill, devices_are_too_few, device_is_refused, device_is_not_ready, resource_of_nobody,
             devices_of_init_containers, volume, volume_that_is_attached, volume_of_a_pod, volume_without_staging,
             driver_is_late_and_leaves_early, driver_of_a_pods_volume_is_missing, driver_refuses, volume_cannot_be_given_back,
-            claim_is_not_bound, drained]
+            claim_is_not_bound, block_volume, block_volume_is_read_only, block_volume_is_refused, driver_of_a_block_volume_is_late,
+            block_volume_is_used_as_files, volume_is_used_as_a_disk, drained]

@@ -74,17 +74,21 @@ PLUGINS_ON_PURPOSE = [
     *((workload, fact, "mainstay", REJECTED) for workload in ("devices-are-too-few", "device-is-refused") for fact in (
         "condition * False UnknownContainerStatuses", "condition Initialized True", "condition PodReadyToStartContainers False",
         "condition PodScheduled True", "pod has conditions", "pod has hostIP", "pod has hostIPs")),
-    *((workload, *rest) for workload in ("claim-is-not-bound", "driver-of-a-pods-volume-is-missing") for rest in (
+    *((workload, *rest) for workload in (
+        "claim-is-not-bound", "driver-of-a-pods-volume-is-missing", "block-volume-is-used-as-files", "volume-is-used-as-a-disk") for rest in (
         ("condition * False PodFailed", "mainstay", "the phase is Failed"),
         ("main: terminated ContainerStatusUnknown 137", "kubelet", "its container never was"))),
-    ("claim-is-not-bound", "says FailedMount: MountVolume.SetUp failed for volume \"v\" : *", "mainstay", SAYS_WHY),
-    ("claim-is-not-bound", "says FailedMount: Unable to attach or mount volumes: *", "kubelet", SAYS_WHY),
+    *((workload, *rest) for workload in ("claim-is-not-bound", "block-volume-is-used-as-files", "volume-is-used-as-a-disk") for rest in (
+        ("says FailedMount: MountVolume.SetUp failed for volume \"v\" : *", "mainstay", SAYS_WHY),
+        ("says FailedMount: Unable to attach or mount volumes: *", "kubelet", SAYS_WHY))),
     ("devices-of-init-containers", "side has allocatedResourcesStatus", "mainstay", "sidecars have it, too"),
     ("*", "*: path plugins/kubernetes.io/csi/* d*", "kubelet", LEFT_EMPTY),
-    ("*", "*: path pods/UID/volumes/kubernetes.io~csi d*", "kubelet", LEFT_EMPTY),
-    *(("volume", f"*: call {method} *", "kubelet", STAYS_MOUNTED) for method in ("NodeStageVolume", "NodePublishVolume")),
-    ("volume", "*: calls *", "kubelet", STAYS_MOUNTED),
-    ("volume", "*: calls *", "mainstay", STAYS_MOUNTED),
+    ("*", "*: path pods/UID/volume*/kubernetes.io~csi d*", "kubelet", LEFT_EMPTY),
+    *((workload, *rest, STAYS_MOUNTED) for workload in ("volume", "block-volume") for rest in (
+        ("*: call NodeStageVolume *", "kubelet"), ("*: call NodePublishVolume *", "kubelet"), ("*: calls *", "kubelet"),
+        ("*: calls *", "mainstay"))),
+    ("*", "event agent Normal SuccessfulMountVolume", "kubelet", "it reports failures only, as for file systems"),
+    ("*", "*: path plugins/kubernetes.io/csi/volumeDevices/PV/dev/UID *", "kubelet", "nothing uses the second mount of a device"),
 ]
 
 PLUGINS_SOMETIMES = [row for name in NAMES for row in (
