@@ -128,7 +128,7 @@ class Nginx:
         self.config = os.path.join(directory, "nginx.conf")
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"""daemon off; pid {directory}/pid; error_log {directory}/error.log; worker_processes 1; user root;
-events {{ worker_connections 64; }}
+events {{ worker_connections 1024; }}
 http {{
     log_format asked '$request_method $request_uri $status $request_length $bytes_sent $http_range $msec';
     access_log {self.log} asked;
