@@ -374,7 +374,7 @@ static void sort_mounts_by_depth(json_t *document) {
         json_object_set_new(document, "mounts", sorted);
 }
 
-/* The shim moves them in a hook, because runc before version 1.4 does not. */
+/* 'number' counts the mounts of all edits. */
 static int edit_mounts(const RuntimeSpecInput *input, json_t *document, const CdiEdits *edits,
                        size_t *number) {
         int r = 0;
@@ -446,7 +446,7 @@ static json_t *intel_rdt_section(const CdiIntelRdt *rdt) {
 
 /* ---- network devices ---- */
 
-/* The shim moves them, by a hook, as runc does not before version 1.4. */
+/* The shim moves the devices in a hook, because runc before version 1.4 does not. */
 static void add_net_device_hook(const RuntimeSpecInput *input, json_t *document, json_t *own) {
         json_t *hooks = member(document, "hooks", json_object);
         char path[32];

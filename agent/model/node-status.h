@@ -63,7 +63,7 @@ typedef struct NodeSourceStatus {
         const char *name;    /* "staticPodURL", "source", "report"; NULL: not configured */
         const char *message; /* its problem, or the content in use; NULL: not known yet */
         bool has_failed;     /* its last response is not in use, or it did not respond */
-        bool is_refused;     /* it is the former */
+        bool is_refused;     /* its last response cannot be used */
         uint64_t since;      /* time of the last transition; 0: it has not been queried yet */
         uint64_t succeeded;  /* time when it last returned the content that is in use; 0: never */
         int64_t number;      /* of the index in use; 0: none */

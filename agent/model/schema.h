@@ -14,7 +14,8 @@ typedef enum FieldType {
         FIELD_OPTIONAL_BOOL, /* OptionalBool */
         FIELD_INT,           /* OptionalInt */
         FIELD_INTS,          /* IntList */
-        FIELD_INT_OR_STRING, /* IntOrString: a number, or the name of a port */
+        FIELD_INT_OR_STRING, /* IntOrString; .check applies to the string, .min and .max to the
+                                number */
         FIELD_QUANTITY,      /* Quantity */
         FIELD_PORT,          /* IntOrString: a number or the name of a port */
         FIELD_ENUM,          /* an enum whose value 0 is "unset"; .names */

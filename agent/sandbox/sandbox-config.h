@@ -12,7 +12,7 @@ typedef struct SandboxConfig {
         const char *connect_path;      /* mainstay-shim again, but permitted to enter namespaces */
         const char *runtime_path;      /* runc or crun: a path, or a name to look up in PATH */
         const char *run_dir;           /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
-        const char *shim_cgroup;       /* NULL: shims are started by the agent instead of systemd */
+        const char *shim_cgroup;       /* cgroup below which each shim has its own, named by UID */
         struct SystemdClient *systemd; /* if systemd starts the shims; NULL: the agent does */
         unsigned runtime_timeout_sec;  /* limit for one call of the runtime; 0: two minutes */
 } SandboxConfig;

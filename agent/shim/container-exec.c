@@ -52,17 +52,17 @@ struct Program {
         bool keeps_router_advertisements;
         bool has_started;
         uint64_t timeout_usec;
-        char *container; /* log of the runtime */
+        char *container; /* NULL: runs in the shim. Otherwise the container whose PID namespace it
+                          * joins; the members below are used only in that case */
         char *pid_file;
-        char *log;         /* set once the runtime has handed the program over */
-        pid_t pid;         /* awake time; USEC_INFINITY: none, or it was killed */
-        uint64_t deadline; /* the program has ended, and the copier still has its output */
+        char *log;         /* log of the runtime */
+        pid_t pid;         /* set once the runtime has handed the program over */
+        uint64_t deadline; /* awake time; USEC_INFINITY: none, or the program was killed */
         bool timed_out;
         unsigned capture_id;
-        bool is_ending; /* likewise: its status from waitpid(2) */
-        int status;     /* likewise: why it was not run, or NULL */
-        char *message;  /* A packet has room for less than is captured if many bytes must be
-                         * escaped. */
+        bool is_ending; /* the program has ended, and the copier still has its output */
+        int status;     /* as above: the program's status from waitpid(2) */
+        char *message;  /* as above: why the program was not run, or NULL */
         ProgramPipe output;
         ProgramPipe error;
 };
@@ -149,7 +149,7 @@ static void program_unlink(Program *program) {
                 }
 }
 
-/* Reports the program's end and frees it. */
+/* A packet has room for less than is captured if many bytes must be escaped. */
 static void send_exec_done(Shim *shim, ShimEvent *event, Capture *output) {
         cleanup_free char *packet = NULL;
         size_t length;
@@ -164,8 +164,7 @@ static void send_exec_done(Shim *shim, ShimEvent *event, Capture *output) {
 
 static void start_next_program(Shim *shim);
 
-/* 'message': why the program was not run, or NULL. Its output is in the pipes; a child that keeps
- * them open is not waited for. */
+/* Reports the program's end and frees the program. */
 static void report_program(Program *program, const char *message, int status) {
         Shim *shim = program->shim;
         ShimEvent event = {
@@ -185,7 +184,8 @@ static void report_program(Program *program, const char *message, int status) {
         start_next_program(shim);
 }
 
-/* 'text' has 'length' bytes and a NUL; it comes from the copier. */
+/* 'message': why the program was not run, or NULL. Its output is in the pipes; a child that keeps
+ * them open is not waited for. */
 static void finish_program(Program *program, const char *message, int status) {
         if (program->capture_id > 0) {
                 program->is_ending = true;
@@ -203,7 +203,7 @@ static void finish_program(Program *program, const char *message, int status) {
         report_program(program, message, status);
 }
 
-/* 'text' has 'length' bytes and a NUL; it is from the copier. */
+/* 'text' has 'length' bytes and a NUL; it comes from the copier. */
 void program_take_captured(Shim *shim, unsigned id, const char *text, size_t length) {
         Program *program = shim->programs.first;
         Capture *output;
@@ -230,7 +230,8 @@ static void on_program_task_done(const TaskResult *result, void *userdata) {
 
 /* ---- in a container ---- */
 
-/* The killed runtime may have started the program before. */
+/* The program leads a separate session, so its children are killed with it, unless they have left
+ * the session. */
 static void kill_container_program(Program *program) {
         program->timed_out = true;
         program->deadline = USEC_INFINITY;
@@ -242,7 +243,7 @@ static void finish_unstarted_program(Program *program, const TaskResult *result)
         cleanup_free char *message = NULL;
         int status = 0;
 
-        /* The runtime that we killed may have started the program before. */
+        /* The killed runtime may have started the program before. */
         if (runtime_read_pid(program->pid_file, &program->pid) >= 0 &&
             shim_claim_process(program->shim, program->pid, &status) == 1)
                 kill_container_program(program);

@@ -96,7 +96,7 @@ static int raise_loopback(void) {
         return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
 
-/* This may fail if the agent does not have the privilege. */
+/* If the pod has a user namespace, its other namespaces belong to that user namespace. */
 static int enter_pod_user_namespace(const ShimOptions *options, int *namespaces, int *ret_fd,
                                     Error *reterr) {
         cleanup_free char *pod_dir = NULL;

@@ -98,8 +98,7 @@ static ApiStepResult refuse_for_origin(ApiRequest *request, const ObjectOrigin *
 
 /* ---- objects of no file ---- */
 
-/* kubectl cordon and drain start by changing spec.unschedulable; label, annotate and taint change
- * other members. */
+/* The reason why no file contains objects of a kind; NULL: files contain them. */
 static const char *explain_kind(const char *kind, bool exists) {
         static const struct {
                 const char *kind, *reason;
@@ -179,7 +178,8 @@ ApiStepResult api_refuse_eviction(ApiRequest *request) {
 
 /* ---- the node ---- */
 
-/* Only the metadata is needed. */
+/* kubectl cordon and drain start by changing spec.unschedulable; label, annotate and taint change
+ * other members. */
 static ApiStepResult refuse_node_change(ApiRequest *request) {
         cleanup_json json_t *body = api_parse_body(request);
         const char *config = strna(request->server->settings.config_file);
@@ -202,14 +202,14 @@ static ApiStepResult refuse_node_change(ApiRequest *request) {
 
 /* ---- all ---- */
 
-/* The body names the object that the client creates, which may already exist. */
+/* Only the metadata is needed. */
 static json_t *parse_new_object(const ApiRequest *request) {
         return !request->is_body_too_large && is_protobuf_body(request->body, request->n_body)
                        ? protobuf_body_metadata(request->body, request->n_body)
                        : api_parse_body(request);
 }
 
-/* An object that the client creates is named in the body, and may exist. */
+/* The body names the object that the client creates, which may already exist. */
 static ApiStepResult refuse_creation(ApiRequest *request, const ServedResource *resource,
                                      const ResourcePath *path) {
         cleanup_json json_t *body = parse_new_object(request);
