@@ -97,11 +97,12 @@ void apiserver_update_claim(const DataObject *claim, const ClaimUpdate *update, 
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, IssuedToken *ret,
                          Error *reterr, void *userdata);
 
-/* For a ServiceLookup, likewise: the services of the pod's namespace, and default/kubernetes. */
+/* For a ServiceLookup, with the same userdata: the services of the pod's namespace, and
+ * default/kubernetes. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
 
 /* Whether this node may create a pod for one of the server's DaemonSets. 1: yes; 0: no, with the
- * refusal, which the caller ends; -ENOMEM. */
+ * refusal, which the caller releases; -ENOMEM. */
 int apiserver_admit_daemonset_pod(const ApiServerSync *api, const DaemonSet *set, const Pod *pod,
                                   DaemonSetRefusal *ret);
 

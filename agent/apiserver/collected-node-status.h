@@ -40,6 +40,6 @@ typedef struct NodeStatusInputs {
 } NodeStatusInputs;
 
 /* 'not_ready_reason' is NULL if the node is ready, apart from its network; 'refused' are the
- * missing permissions, or NULL. 0 or -ENOMEM; the caller ends it with node_status_done(). */
+ * missing permissions, or NULL. 0 or -ENOMEM; the caller releases it with node_status_done(). */
 int collect_node_status(const NodeStatusInputs *inputs, const char *not_ready_reason,
                         const char *refused, NodeStatus *ret);

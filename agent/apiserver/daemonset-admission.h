@@ -23,7 +23,7 @@ typedef struct DaemonSetAdmission {
 } DaemonSetAdmission;
 
 /* 'pod' was created from a template of the set, and does not exist at the server. 1: it may be
- * created; 0 with the refusal, which the caller ends; -ENOMEM. */
+ * created; 0 with the refusal, which the caller releases; -ENOMEM. */
 int daemonset_admission_check(const DaemonSetAdmission *admission, const DaemonSet *set,
                               const Pod *pod, DaemonSetRefusal *ret);
 

@@ -7,9 +7,9 @@
 #include "agent/bundle/bundle-settings.h"
 #include "agent/model/csi-volume.h"
 
-/* 1 if a CSI driver mounts the volume, in which case the caller ends the result; 0 if not; -EAGAIN
- * with a message if an object is not known yet or the volume is not attached yet; -ENOENT or
- * -EINVAL with the reason. */
+/* 1 if a CSI driver mounts the volume, in which case the caller releases the result; 0 if not;
+ * -EAGAIN with a message if an object is not known yet or the volume is not attached yet; -ENOENT
+ * or -EINVAL with the reason. */
 int find_csi_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
                     CsiVolume *ret, Error *reterr);
 

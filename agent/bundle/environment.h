@@ -11,9 +11,9 @@ enum {
         EXPANSION_MAX = 128 * KIB - 1 /* limit of execve(2) for one string */
 };
 
-/* The command line, by Kubernetes' rule: command replaces the image's entrypoint and its command;
- * args replace only its command. $(NAME) is expanded with the variables of the pod; $$ is a '$'.
- * -BUNDLE_CONFIG_ERROR if the result is too long. */
+/* The command line, according to Kubernetes' rule: command replaces the image's entrypoint and its
+ * command; args replace only its command. $(NAME) is expanded with the variables of the pod; $$ is
+ * a '$'. -BUNDLE_CONFIG_ERROR if the result is too long. */
 int container_argv(const Container *container, const Image *image, const VariableSet *variables,
                    char ***ret, Error *reterr);
 

@@ -30,8 +30,8 @@ const char *variable_set_find(const VariableSet *set, const char *name, size_t l
  * if the total would exceed EXEC_BYTES_MAX, in which case the set is unchanged. */
 int variable_set_put(VariableSet *set, const char *name, const char *value);
 
-/* Likewise, for each "NAME=value" until the first error; NULL: none. Entries without a '=' are
- * skipped. */
+/* The same for each "NAME=value" in a list, until the first error; NULL: an empty list. Entries
+ * without a '=' are skipped. */
 int variable_set_put_entries(VariableSet *set, char *const *entries);
 
 /* Appends a variable if the name is not set. Returns the same as variable_set_put(). */

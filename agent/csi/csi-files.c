@@ -252,7 +252,7 @@ typedef struct VolumeSearch {
         int kubelet_fd;
         csi_volume_found_t on_found;
         void *userdata;
-        char ***linked; /* the names of block devices that pods have */
+        char ***linked; /* the names of block devices that pods use */
 } VolumeSearch;
 
 /* A name in the file is used in paths, so it must equal the name of the directory. */

@@ -14,7 +14,7 @@
 #include "common/clock.h"
 
 /* Admits a pod that the controller is about to create, in place of an API server. 1: it is
- * admitted; 0 with the refusal, which the caller ends; -ENOMEM. */
+ * admitted; 0 with the refusal, which the caller releases; -ENOMEM. */
 typedef int (*admit_daemonset_pod_t)(const PodSource *source, const DaemonSet *set, const Pod *pod,
                                      DaemonSetRefusal *ret, void *userdata);
 

@@ -31,6 +31,6 @@ typedef struct PodWorkerAction {
 
 typedef LIST_OF(PodWorkerAction) PodWorkerActions;
 
-/* Stops come last. 0 or -ENOMEM; the caller ends the list with pod_worker_actions_done(). */
+/* Stops come last. 0 or -ENOMEM; the caller releases the list with pod_worker_actions_done(). */
 int diff_desired_pods(const DesiredPods *desired, const ActualPods *actual, PodWorkerActions *ret);
 void pod_worker_actions_done(PodWorkerActions *actions);

@@ -84,8 +84,8 @@ int device_manager_register(DeviceManager *manager, const char *name,
 int device_manager_set_devices_take(DeviceManager *manager, const char *name, const void *provider,
                                     DeviceList *devices);
 
-/* The devices of the resource that containers have. The caller frees the list with strv_free(). 0
- * or -ENOMEM. */
+/* The devices of the resource that are allocated to containers. The caller frees the list with
+ * strv_free(). 0 or -ENOMEM. */
 int device_manager_list_held(const DeviceManager *manager, const char *name, char ***ret_ids);
 
 /* Replaces the device 'from' by 'to' in the containers that have it. 0 or -ENOMEM. */
@@ -134,7 +134,7 @@ bool device_manager_has_enough(const DeviceManager *manager, const Pod *pod,
 int device_manager_prepare_start(DeviceManager *manager, const char *uid, const char *container,
                                  Error *reterr);
 
-/* The additions of the container's devices to its configuration. The caller ends it with
+/* The additions of the container's devices to its configuration. The caller releases it with
  * device_edits_done(). 0 or -ENOMEM. */
 int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
                                  const char *container, DeviceEdits *ret);
@@ -142,7 +142,7 @@ int device_manager_collect_edits(const DeviceManager *manager, const char *uid,
 /* Whether the container has devices of a live provider. */
 bool device_manager_has_live(const DeviceManager *manager, const char *uid, const char *container);
 
-/* The devices of a container and their health, for its status. 0 or -ENOMEM; the caller ends it
+/* The devices of a container and their health, for its status. 0 or -ENOMEM; the caller releases it
  * with resource_status_list_done(). */
 int device_manager_container_status(const DeviceManager *manager, const char *uid,
                                     const char *container, ResourceStatusList *ret);

@@ -111,9 +111,9 @@ typedef struct HttpServerHandlers {
         int (*exec)(void *userdata, const char *namespace, const char *pod, const char *container,
                     const HttpExecOptions *exec, int socket_fd, Error *reterr);
 
-        /* Attaches a client to the container itself, likewise. -ENOTSUP (501): its shim does not
-         * support it. The container decides whether there is a terminal, regardless of the
-         * options. */
+        /* Attaches a client to the container itself, with the same conditions and errors. -ENOTSUP
+         * (501): the shim does not support it. The container decides whether there is a terminal,
+         * regardless of the options. */
         int (*attach)(void *userdata, const char *namespace, const char *pod, const char *container,
                       const HttpExecOptions *attach, int socket_fd, Error *reterr);
 
@@ -200,7 +200,7 @@ typedef struct HttpServerHandlers {
          * NULL. */
         char *(*metrics)(void *userdata);
 
-        /* The resource metrics of containers, likewise (resource_metrics_format()). */
+        /* The resource metrics of containers, in the same form (resource_metrics_format()). */
         char *(*resource_metrics)(void *userdata);
 
         /* The same for cAdvisor's metrics and for the results of probes. */

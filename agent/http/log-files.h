@@ -39,7 +39,7 @@ int log_file_open(int dir_fd, const LogFile *file);
  * files were rotated faster than they could be opened, or another -errno. */
 int log_files_open_next(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
-/* Likewise, opens the file before that one; negative: the newest. */
+/* Opens the file before that one in the same way; a negative 'from_fd': the newest file. */
 int log_files_open_previous(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
 /* The inode of the file that is being written, or 0. */

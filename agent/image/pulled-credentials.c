@@ -14,7 +14,7 @@
 #include "common/image-reference.h"
 #include "common/text.h"
 
-/* Names are compared as they are completed: "busybox" is "docker.io/library/busybox". */
+/* Names are compared in their complete form: "busybox" is "docker.io/library/busybox". */
 static char *normalise_allowlist_pattern(const char *pattern) {
         cleanup_free char *start = NULL, *prefix = NULL;
         char *repository = NULL;

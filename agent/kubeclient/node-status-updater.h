@@ -24,8 +24,8 @@ typedef struct NodeStatusUpdaterSpec {
         bool registers_node; /* false: somebody else creates the Node, as with registerNode: false
                               */
 
-        /* The local Node, read for each request. Labels and taints are borrowed, the caller ends
-         * the status. 0; or -errno, after which it is called again later. */
+        /* The local Node, read for each request. Labels and taints are borrowed, the caller
+         * releases the status. 0; or -errno, after which it is called again later. */
         int (*get_local_node)(const NodeLabelsTaints **ret_local, NodeStatus *ret_status,
                               void *userdata);
         /* The Node exists or has changed: its external labels and taints, and its UID; borrowed.

@@ -21,7 +21,7 @@ typedef struct KubeObjectSummary {
         int64_t generation;    /* of the spec; 0: the kind does not have one */
 } KubeObjectSummary;
 
-/* 0; -EBADMSG with a message; -ENOMEM. The caller ends it with kube_object_summary_done(). */
+/* 0; -EBADMSG with a message; -ENOMEM. The caller releases it with kube_object_summary_done(). */
 int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
                               Error *reterr);
 

@@ -36,7 +36,8 @@ ContainerAt container_at(const Rules *rules, size_t n);
  * Returns r. */
 int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
 
-/* Sets an error with this message and the place of a field, likewise. Returns -EINVAL. */
+/* Sets an error with this message and the place of a field, which is formatted in the same way.
+ * Returns -EINVAL. */
 int rules_refuse(const Rules *rules, const char *message, const char *format, ...)
         printf_like(3, 4);
 

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* Like pod_to_json(), and like only its "status"; 'pod' may be NULL if 'status' has no containers.
- * The caller releases it; NULL: out of memory. */
+/* The same object as from pod_to_json(), and only the "status" of that object, for which 'pod' may
+ * be NULL if 'status' has no containers. The caller releases the result; NULL: out of memory. */
 json_t *pod_to_json_tree(const Pod *pod, const PodStatus *status);
 json_t *pod_status_to_json_tree(const Pod *pod, const PodStatus *status);

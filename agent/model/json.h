@@ -21,13 +21,13 @@ char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *sour
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
 char *pod_spec_to_json(const PodSpec *spec);
 
-/* Any object according to its table, likewise. */
+/* Any object in the order of its table, also for hashes: equal objects give equal bytes. */
 char *object_to_json(const Schema *schema, const void *object);
 /* 1 if the bytes are exactly one JSON object, otherwise 0; or -ENOMEM. */
 int is_json_object(const char *data, size_t length);
 
-/* An apps/v1 DaemonSet with its status; whether it runs on this node, and the state of its rollout,
- * are conditions. */
+/* An apps/v1 DaemonSet with its status, whose conditions show whether the DaemonSet runs on this
+ * node, and the state of its rollout. */
 char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
 
 /* An apps/v1 ControllerRevision. 'template' is its JSON, 'source' the source of its DaemonSet. */

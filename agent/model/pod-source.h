@@ -11,8 +11,8 @@
 typedef enum PodSourceKind {
         POD_SOURCE_FILE,                /* a file of the manifest directory; also for its
                                          * DaemonSets */
-        POD_SOURCE_URL,                 /* the content of staticPodURL, likewise */
-        POD_SOURCE_INDEX,               /* a file of a signed index, likewise */
+        POD_SOURCE_URL,                 /* the content of staticPodURL; also for its DaemonSets */
+        POD_SOURCE_INDEX,               /* a file of a signed index; also for its DaemonSets */
         POD_SOURCE_APISERVER,           /* a pod that the API server has bound to this node */
         POD_SOURCE_APISERVER_DAEMONSET, /* a DaemonSet of the API server, evaluated here */
         POD_SOURCE_ORPHAN,              /* a pod that its deleted DaemonSet left behind */
@@ -51,7 +51,7 @@ bool pod_source_is_manifest(const PodSource *source);
  * server, whose users the administrator does not know. Orphans rank like the API server. */
 bool pod_source_outranks(const PodSource *a, const PodSource *b);
 
-/* 0 or -ENOMEM; the caller ends the copy with pod_source_done(). */
+/* 0 or -ENOMEM; the caller releases the copy with pod_source_done(). */
 int pod_source_copy(const PodSource *source, PodSource *ret);
 void pod_source_done(PodSource *source);
 bool pod_sources_equal(const PodSource *a, const PodSource *b);

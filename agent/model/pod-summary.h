@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The line of a pod in `get pods`, by kubectl's rules. Pure. */
+/* The line of a pod in `get pods`, according to kubectl's rules. Pure. */
 
 #include "agent/model/age.h"
 #include "common/json-text.h"

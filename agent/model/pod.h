@@ -421,7 +421,7 @@ typedef struct UnmountableVolume {
 typedef struct Volume {
         char *name;
         ClaimVolumeSource *persistent_volume_claim; /* only in pods of an API server */
-        bool ephemeral;                             /* likewise: a claim is created for the pod */
+        bool ephemeral;                             /* as above; a claim is created for the pod */
         NfsVolumeSource *nfs;
         CsiVolumeSource *csi;
         UnmountableVolume unmountable;

@@ -157,7 +157,7 @@ static Nano decimal_to_nano(const ParsedQuantity *parsed) {
         return round_and_saturate(value, false);
 }
 
-/* Likewise for digits × 2^exponent. The fraction is summed from its last digit, so that only the
+/* The same for digits × 2^exponent. The fraction is summed from its last digit, so that only the
  * final rounding loses precision. */
 static Nano binary_to_nano(const ParsedQuantity *parsed) {
         uint64_t unit = UINT64_C(1) << parsed->exponent, whole = 0;

@@ -55,7 +55,7 @@ int64_t pod_total_request(const PodSpec *spec, ResourceType type) {
         return overhead < 0 ? total : MAX(total, 0) + overhead;
 }
 
-/* Likewise for the sum of all limits (PodLimits). A resource without a limit before the overhead is
+/* The same for the sum of all limits (PodLimits). A resource without a limit before the overhead is
  * added has none afterwards. */
 static int64_t pod_total_limit(const PodSpec *spec, ResourceType type) {
         int64_t total = total_without_overhead(spec, &pod_level_resources(spec)->limits, type,

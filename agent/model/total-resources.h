@@ -10,6 +10,6 @@
  * -1 if it is unset. */
 int64_t pod_total_request(const PodSpec *spec, ResourceType type);
 
-/* All total requests as quantities, in a zeroed list that the caller ends with schema_done(). 0 or
- * -ENOMEM. */
+/* All total requests as quantities, in a zeroed list that the caller releases with schema_done(). 0
+ * or -ENOMEM. */
 int pod_total_resources(const PodSpec *spec, ResourceRequirements *ret);

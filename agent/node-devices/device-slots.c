@@ -66,7 +66,7 @@ static bool is_held(const char *identity, char *const *held) {
         return false;
 }
 
-/* Devices that containers have come first, so that the limit excludes only others. */
+/* Devices that are allocated to containers come first, so that the limit excludes only others. */
 static int add_present_slots(const NodeDeviceConfig *config, char *const *present,
                              char *const *held, bool are_held, DeviceList *list) {
         int r = 0;

@@ -10,14 +10,14 @@
 
 typedef struct DeviceSlots {
         DeviceList devices;
-        StringMap renamed; /* absent devices that containers have, and the present devices that take
-                            * their place */
+        StringMap renamed; /* absent devices that are allocated to containers, and the present
+                            * devices that take their place */
 } DeviceSlots;
 
 void device_slots_done(DeviceSlots *slots);
 
 /* 'present' are identities, without duplicates, in order of arrival; 'held' are IDs. 0 or -ENOMEM;
- * the caller ends '*ret' in any case. */
+ * the caller releases '*ret' in any case. */
 int device_slots_compute(const NodeDeviceConfig *config, char *const *present, char *const *held,
                          DeviceSlots *ret);
 

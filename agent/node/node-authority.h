@@ -43,7 +43,8 @@ typedef struct NodeCertificateSpec {
 int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
                          uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr);
 
-/* Likewise, but the certificate is self-signed; and whether a certificate in PEM is self-signed. */
+/* The first function does the same with a self-signed certificate; the second one returns whether a
+ * certificate in PEM is self-signed. */
 int self_signed_issue(const NodeCertificateSpec *spec, uint64_t now_usec, char **ret_certificate,
                       char **ret_key, Error *reterr);
 bool is_self_signed(const char *certificate);

@@ -27,7 +27,7 @@
 
 #define NODE_INFO_USEC (120 * USEC_PER_SEC)
 
-/* The time that a device plugin has to listen at its endpoint. */
+/* The time within which a device plugin must listen on its endpoint. */
 #define CONNECT_USEC (10 * USEC_PER_SEC)
 
 static const BackOffLimits register_back_off = { 500 * USEC_PER_MSEC, 122 * USEC_PER_SEC };

@@ -6,7 +6,8 @@
 
 #include "agent/shim/device-rules.h"
 
-/* Replaces the program that the runtime attached at the cgroup, or an earlier one of ours. If there
- * is none, nothing is restricted there, and nothing changes. During the replacement both programs
- * decide, so no other device is ever permitted. 0 or -errno. */
+/* Replaces the program that the runtime attached to the cgroup, or an earlier replacement. If there
+ * is no such program, the cgroup restricts no devices, and nothing changes. During the replacement
+ * a device must be permitted by both programs, so no other device is ever permitted. 0 or -errno.
+ */
 int device_filter_replace(const char *cgroup_path, const DeviceRules *rules, Error *reterr);

@@ -29,7 +29,7 @@
 
 /* The system calls that the agent, the shim and mainstay-image require. mount_setattr is the
  * latest, from Linux 5.12. Without statx, landlock_create_ruleset and the libraries' optional calls
- * they work with reduced functions. */
+ * they work with reduced functionality. */
 static const struct {
         const char *name;
         long number;

@@ -20,7 +20,7 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid);
 /* Binds the PID namespace of that process to <pod_dir>/pid-namespace, for the runtime. */
 int pid_namespace_bind(const char *pod_dir, pid_t pid, Error *reterr);
 
-/* Likewise, binds the namespace of a descriptor, that of the target of an ephemeral container, to
+/* Binds the namespace of a descriptor, which is that of the target of an ephemeral container, to
  * <bundle>/pid-namespace. */
 int pid_namespace_bind_fd(const char *bundle, int fd, Error *reterr);
 

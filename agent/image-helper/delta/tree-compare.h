@@ -27,7 +27,7 @@ typedef struct TreeComparison {
 
 /* Compares types, contents, owners, modes, times (except of directories) and attributes. A repair
  * renames entries from the sound tree into place, so that a container that uses the layer keeps
- * running. Both are directories on one file system. 0 or -errno. */
+ * running. Both descriptors are directories on the same file system. 0 or -errno. */
 int compare_trees(TreeComparison *comparison, int sound_fd, int fd);
 
 void tree_comparison_done(TreeComparison *comparison);

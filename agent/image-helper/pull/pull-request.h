@@ -37,6 +37,6 @@ typedef struct PullSettings {
 } PullSettings;
 
 /* Reads the settings to the end of the stream; if it is empty, all are zero. 0, or -errno with a
- * message. The caller ends 'ret' with pull_settings_done(). */
+ * message. The caller releases 'ret' with pull_settings_done(). */
 int pull_settings_read(int fd, PullSettings *ret, Error *reterr);
 void pull_settings_done(PullSettings *settings);

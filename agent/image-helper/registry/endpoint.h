@@ -39,7 +39,7 @@ typedef struct Endpoints {
 } Endpoints;
 
 /* The endpoints of an image, in the order of attempts. Borrows from the settings. 0, or -errno with
- * a message; the caller ends 'ret' with endpoints_done(). */
+ * a message; the caller releases 'ret' with endpoints_done(). */
 int endpoints_find(const ImageReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr);
 void endpoints_done(Endpoints *endpoints);

@@ -42,7 +42,8 @@ json_t *make_namespace_object(const char *name);
 /* The namespaces that always exist, terminated by NULL. */
 extern const char *const permanent_namespaces[];
 
-/* A PriorityClass that no manifest defines, likewise. */
+/* A PriorityClass that no manifest defines, also without kind and apiVersion. NULL: out of memory.
+ */
 json_t *make_system_class_object(const SystemClass *class);
 
 /* Sets the creation time of an object that has none to that of the node: an RFC 3339 time, or

@@ -17,7 +17,7 @@ typedef void (*object_poll_t)(const json_t *objects, void *userdata);
 typedef struct ObjectPollSpec {
         sd_event *event;
         const char *agent_socket; /* borrowed, like 'resource' */
-        const char *credential;   /* of the client, likewise */
+        const char *credential;   /* credential of the client, also borrowed */
         const ServedResource *resource;
         size_t body_max; /* limit of a reply from the agent, in bytes */
         object_poll_t on_objects;

@@ -34,7 +34,7 @@ uint64_t object_versions_observe_deleted(ObjectVersions *versions, json_t *objec
 /* Observes the current state of all objects: those that are not in the array have been deleted. */
 void object_versions_observe_all(ObjectVersions *versions, const json_t *objects);
 
-/* Likewise; the keys of the existing objects are the members of 'present'. */
+/* The same, but the keys of the existing objects are the members of 'present'. */
 void object_versions_keep_only(ObjectVersions *versions, const json_t *present);
 
 /* The objects that existed at 'since' and were deleted, with only their metadata; a new array.

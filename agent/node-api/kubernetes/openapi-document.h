@@ -10,7 +10,7 @@
 /* /openapi/v3: the available documents, one per group and version. */
 json_t *openapi_index(void);
 
-/* Parses the path of such a document. 0; -EINVAL: another path; -ENOMEM. The caller ends *ret.
+/* Parses the path of such a document. 0; -EINVAL: another path; -ENOMEM. The caller releases *ret.
  */
 int openapi_path_parse(const char *path, ResourcePath *ret);
 

@@ -21,5 +21,5 @@ void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const Contai
 /* The container has ended, or is stopped before its postStart hook has ended. As in the kubelet, a
  * preStop hook that is still running has failed. */
 void lifecycle_hooks_abandon(LifecycleHooks *hooks);
-/* Like it, without an event. */
+/* Like lifecycle_hooks_abandon(), but without an event. */
 void lifecycle_hooks_cancel(LifecycleHooks *hooks);

@@ -98,7 +98,7 @@ bool pod_container_has_current_attempt(const PodContainer *container);
 
 /* Whether the running attempt was started with an older spec. */
 bool pod_container_is_outdated(const PodContainer *container);
-/* Likewise, but also true if no attempt with the current spec has started yet. */
+/* The same, but also true if no attempt with the current spec has started yet. */
 bool pod_container_awaits_edit(const PodContainer *container);
 void pod_container_set_outdated(PodContainer *container, unsigned attempt);
 
@@ -119,8 +119,9 @@ int pod_container_status(PodContainer *container, const PodContainerStatusInput 
 /* Adds the images that the container's process uses. */
 void pod_container_list_images(const PodContainer *container, ImageSet *ret);
 
-/* Prints its state, timers and probes for `mainstay debug dump`; and one line about it as an entry
- * of the start limiter's queue, whose userdata is the container. */
+/* Prints the container's state, timers and probes for `mainstay debug dump`. The second function
+ * prints one line about the container, as an entry of the start limiter's queue, whose userdata is
+ * the container. */
 void pod_container_dump(const PodContainer *container, FILE *out);
 void pod_container_dump_queued(const void *container, FILE *out);
 

@@ -51,7 +51,7 @@ int terminated_containers_load(TerminatedContainers *terminated, const PodInstan
 /* The recorded attempt of the container, or -1. */
 int terminated_containers_last_attempt(const TerminatedContainers *terminated, const char *name);
 
-/* Finds the record of one attempt; the caller ends *ret. */
+/* Finds the record of one attempt; the caller releases *ret. */
 bool terminated_containers_find(const TerminatedContainers *terminated, const char *name,
                                 unsigned attempt, TerminatedContainer *ret);
 void terminated_containers_done(TerminatedContainers *terminated);

@@ -143,7 +143,7 @@ void container_machine_adopt(ContainerMachine *container, unsigned attempt,
  * already known. */
 void container_machine_recover(ContainerMachine *container, unsigned attempt, uint64_t now);
 
-/* Likewise, if the end of that attempt is known and no other attempt follows. False: an attempt was
+/* The same, if the end of that attempt is known and no other attempt follows. False: an attempt was
  * already known. */
 bool container_machine_recover_exit(ContainerMachine *container, unsigned attempt,
                                     const ContainerExit *end, const char *reason);

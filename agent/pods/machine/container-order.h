@@ -2,12 +2,12 @@
 #pragma once
 
 /* The order in which a pod's containers start and stop: init containers one after another, each
- * until it has completed or, a sidecar, until it has started; then all main containers together,
- * except that the containers after one with a postStart hook wait until the hook has ended. All
- * containers begin to stop together: their preStop hooks run in parallel. The stop signal of a
- * sidecar waits for the end of the main containers and of the sidecars after it (kubelet:
- * terminationOrdering). Ephemeral containers start at any time and stop with the main containers,
- * and no container waits for them. Pure: facts in, actions out. */
+ * until it has completed or, if it is a sidecar, until it has started; then all main containers
+ * together, except that the containers after one with a postStart hook wait until the hook has
+ * ended. All containers begin to stop together: their preStop hooks run in parallel. The stop
+ * signal of a sidecar waits for the end of the main containers and of the sidecars after it
+ * (kubelet: terminationOrdering). Ephemeral containers start at any time and stop with the main
+ * containers, and no container waits for them. Pure: facts in, actions out. */
 
 #include "agent/model/containers.h"
 

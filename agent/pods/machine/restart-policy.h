@@ -2,9 +2,9 @@
 #pragma once
 
 /* The restart policy of containers (restartPolicy, restartPolicyRules) and CrashLoopBackOff:
- * whether and when a container that has exited is restarted, by Kubernetes' rules. The longest
- * delay is the kubelet's MaxContainerBackOff, or crashLoopBackOff.maxContainerRestartPeriod of the
- * configuration. Pure; time is an argument. */
+ * whether and when a container that has exited is restarted, according to Kubernetes' rules. The
+ * longest delay is the kubelet's MaxContainerBackOff, or crashLoopBackOff.maxContainerRestartPeriod
+ * of the configuration. Pure; time is an argument. */
 
 #include "agent/model/pod.h"
 #include "agent/model/status.h"

@@ -21,7 +21,7 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
 
 /* -ENOENT: there is none; -EBADMSG: it is damaged; -ENOTSUP: it is intact, but was written by a
  * later version; or another -errno, such as -EMFILE or -EIO, which may be temporary: the record can
- * be read later, or by the next agent. The caller ends it with pod_record_done(). */
+ * be read later, or by the next agent. The caller releases it with pod_record_done(). */
 int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Error *reterr);
 void pod_record_done(PodRecord *record);
 

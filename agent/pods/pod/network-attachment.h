@@ -62,7 +62,7 @@ void network_attachment_check(NetworkAttachment *attachment, Sandbox *sandbox,
 bool sandbox_has_network(const Sandbox *sandbox);
 
 /* Keeps the network namespace of the sandbox open, for a deletion after the loss of the shim. Does
- * nothing if one is already held, or in the host network. */
+ * nothing if a namespace is already held, or if the pod is in the host network. */
 void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox *sandbox);
 
 /* The connection to the shim was interrupted: the current request is cancelled, and must be made

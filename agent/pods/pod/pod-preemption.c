@@ -26,8 +26,8 @@ static bool subtract_requests(NodeUsage *missing, const NodeUsage *requests) {
         return is_short;
 }
 
-/* The sum of squares of the fractions of the missing amounts that would still be missing without
- * this pod. */
+/* For each missing amount, the fraction of it that would still be missing without this pod; the
+ * result is the sum of the squares of these fractions. */
 static double distance_to_missing(const NodeUsage *missing, const NodeUsage *requests) {
         double distance = 0;
 

@@ -32,10 +32,11 @@ typedef struct PreemptionCandidate {
  * like static pods in the kubelet. */
 bool pod_may_preempt(const Pod *pod, const Pod *victim);
 
-/* Chooses candidates whose requests add up to the missing amounts, by the kubelet's rule:
- * BestEffort pods before Burstable ones, these before Guaranteed ones, and in each class as few and
- * as small ones as possible. False: all of them together are not sufficient; none is chosen, and
- * 'ret_unmet' contains the amounts that would be missing even without any of them. */
+/* Chooses candidates whose requests add up to the missing amounts, according to the kubelet's rule:
+ * BestEffort pods come before Burstable ones, Burstable ones before Guaranteed ones, and in each
+ * class as few and as small pods as possible are chosen. False: all of them together are not
+ * sufficient; none is chosen, and 'ret_unmet' contains the amounts that would be missing even
+ * without any of them. */
 bool choose_pods_to_preempt(PreemptionCandidate *candidates, size_t n, const NodeUsage *missing,
                             NodeUsage *ret_unmet);
 

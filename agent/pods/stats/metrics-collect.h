@@ -17,10 +17,10 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
  * which the caller frees; NULL: out of memory. */
 char *collect_resource_usage(PodManager *pod_manager, const BundleConfig *config);
 
-/* The results of all probes as Prometheus text (/metrics/probes), likewise. */
+/* The results of all probes as Prometheus text (/metrics/probes), which the caller frees. */
 char *collect_probe_metrics(const PodManager *pod_manager);
 
-/* /metrics: these counts and the results of all probes, likewise. */
+/* /metrics: these counts and the results of all probes, in the same form. */
 char *collect_agent_metrics(const PodManager *pod_manager, AgentMetrics counts);
 
 /* "<namespace>/<name>/<uid>", the order of pod_manager_next_pod(). The caller frees it; NULL: out

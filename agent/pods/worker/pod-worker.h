@@ -147,9 +147,9 @@ const PodStatus *pod_worker_status(const PodWorker *worker);
 int pod_worker_open_session(PodWorker *worker, const char *name, const SandboxSession *session,
                             int socket_fd, Error *reterr);
 
-/* Attaches the client of a socket to a container, likewise: it receives the output from now on, and
- * sends input if the container has one. -ENOTSUP if the shim was started by an older agent. Only
- * the streams that the client requests are read from 'attach'. */
+/* Attaches the client of a socket to a container, with the same results: the client receives the
+ * output from now on, and sends input if the container has an input. -ENOTSUP if the shim was
+ * started by an older agent. Only the streams that the client requests are read from 'attach'. */
 int pod_worker_attach(PodWorker *worker, const char *name, const SandboxAttach *attach,
                       int socket_fd, Error *reterr);
 
@@ -181,7 +181,7 @@ int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char
  * resource. */
 bool pod_worker_is_active(const PodWorker *worker);
 
-/* The pod as a candidate for eviction; the caller ends it with eviction_candidate_done(). 0 or
+/* The pod as a candidate for eviction; the caller releases it with eviction_candidate_done(). 0 or
  * -errno. */
 int pod_worker_eviction_candidate(const PodWorker *worker, EvictionCandidate *ret);
 
