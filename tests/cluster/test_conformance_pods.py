@@ -299,7 +299,7 @@ def test_sysctl_is_set(trial, name):
                  securityContext={"sysctls": [{"name": name, "value": "1"}]})
 
 
-def test_sysctls_that_are_invalid_are_refused_one_by_one(trial):
+def test_each_invalid_sysctl_is_refused(trial):
     names = ["foo-", "kernel.shmmax", "safe-and-unsafe", "bar.."]
     message = trial.refused(securityContext={"sysctls": [{"name": name, "value": "100000000"} for name in names]})
     assert 'Invalid value: "foo-"' in message and 'Invalid value: "bar.."' in message and "safe-and-unsafe" not in message

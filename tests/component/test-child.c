@@ -263,7 +263,7 @@ static void kill_and_wait_for_zombie(pid_t pid) {
         REQUIRE(poll(&(struct pollfd){ .fd = pidfd, .events = POLLIN }, 1, 180000) == 1);
 }
 
-TEST(the_exit_of_a_traced_child_is_noticed)
+TEST(the_exit_of_a_traced_child_is_reported)
 {
         cleanup_free char *path = path_join(test_directory(), "traced"), *script = NULL;
         const char *argv[] = { "sh", "-c", NULL, NULL };

@@ -68,7 +68,7 @@ TEST(files_marked_in_one_turn_are_synced_by_one_child)
         fsync_world_done(&world);
 }
 
-TEST(missing_files_and_files_in_the_way_are_harmless)
+TEST(missing_and_irregular_files_are_ignored)
 {
         cleanup_free char *directory = path_join(test_directory(), "d"), *fifo = NULL;
         FsyncWorld world;

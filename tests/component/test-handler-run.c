@@ -346,7 +346,7 @@ TEST(an_endless_handshake_does_not_block_the_loop)
         world_done(&world);
 }
 
-TEST(a_hook_accepts_any_status_and_falls_back_to_http)
+TEST(a_hook_accepts_any_status_and_falls_back_to_plain_http)
 {
         HttpGetAction http = { .path = (char[]){ "/500" }, .scheme = URI_SCHEME_HTTPS };
         World world;
@@ -442,7 +442,7 @@ TEST(an_endless_grpc_response_does_not_block_the_loop)
         world_done(&world);
 }
 
-TEST(a_server_without_grpc_fails)
+TEST(a_grpc_probe_of_a_server_without_grpc_fails)
 {
         GrpcAction grpc = { 0 };
         World world;

@@ -441,7 +441,7 @@ TEST(watch_sends_the_pods_and_then_changes)
         stop_http_server();
 }
 
-TEST(watch_that_is_not_read_is_dropped_and_others_continue)
+TEST(watch_that_is_not_read_is_closed_and_other_watches_continue)
 {
         HttpTestClient slow, good;
         cleanup_free char *json = malloc(10001);

@@ -228,7 +228,7 @@ TEST(a_user_is_looked_up_in_regular_files_only)
         }
 }
 
-TEST(a_damaged_archive_is_refused_and_leaves_nothing)
+TEST(a_damaged_archive_is_refused_and_leaves_nothing_behind)
 {
         static const char *const packings[] = { "none", "gzip", "zstd" };
 

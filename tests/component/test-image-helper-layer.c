@@ -275,7 +275,7 @@ static const struct {
           "canary/file",
           { { .name = "d", .type = '2', .link = "../../../.." },
             { .name = "d/canary/file", .data = "x" } } },
-        { "a link to what is not there, and through it",
+        { "a link to a missing file, and through it",
           NULL,
           "not/there/x",
           { { .name = "d", .type = '2', .link = "not/there" }, { .name = "d/x", .data = "x" } } },
@@ -494,7 +494,7 @@ TEST(layer_without_links_takes_few_lookups)
         stack_done(&stack);
 }
 
-TEST(a_tar_may_end_with_the_last_byte_of_its_last_file)
+TEST(a_tar_may_end_without_padding_after_its_last_file)
 {
         cleanup_error Error error = ERROR_NULL;
         Stack stack = { 0 };
@@ -546,7 +546,7 @@ TEST(links_cannot_create_deeper_paths_than_names)
         EXPECT(error.message && strstr(error.message, "is below more than 256 directories"));
 }
 
-TEST(bytes_of_names_are_kept_as_they_are)
+TEST(bytes_of_names_are_kept_unchanged)
 {
         Stack stack = { 0 };
 
@@ -662,7 +662,7 @@ TEST(whiteouts_have_the_same_effect_in_any_order)
         }
 }
 
-TEST(missing_parents_inherit_from_the_layers_below)
+TEST(missing_parents_inherit_their_attributes_from_lower_layers)
 {
         Stack stack = { 0 };
         struct stat st;
@@ -687,7 +687,7 @@ TEST(missing_parents_inherit_from_the_layers_below)
         stack_done(&stack);
 }
 
-TEST(parents_that_are_links_below_are_followed_as_in_the_container)
+TEST(parents_that_are_links_in_lower_layers_are_followed_as_in_the_container)
 {
         Stack stack = { 0 };
 
@@ -699,7 +699,7 @@ TEST(parents_that_are_links_below_are_followed_as_in_the_container)
         stack_done(&stack);
 }
 
-TEST(a_hard_link_to_a_file_below_copies_it)
+TEST(a_hard_link_to_a_file_of_a_lower_layer_copies_it)
 {
         Stack stack = { 0 };
         struct stat st;
@@ -780,7 +780,7 @@ TEST(a_hard_link_to_a_hidden_file_is_refused)
         stack_done(&stack);
 }
 
-TEST(the_top_directory_inherits_from_the_layer_below)
+TEST(the_top_directory_inherits_its_attributes_from_the_lower_layer)
 {
         Stack stack = { 0 };
         struct stat st;

@@ -177,7 +177,7 @@ TEST(a_source_must_be_a_regular_file)
         base_done(&base);
 }
 
-TEST(a_source_takes_a_lookup_of_each_layer_and_no_more_than_are_left)
+TEST(a_source_lookup_is_limited_to_one_per_layer_and_to_the_budget)
 {
         char got[5];
         Base base;

@@ -367,7 +367,7 @@ TEST(a_broken_archive_is_reported_until_it_is_replaced)
         world_done(&world);
 }
 
-TEST(files_that_are_still_arriving_are_not_archives)
+TEST(incomplete_files_are_not_read_as_archives)
 {
         static const char *const files[] = { ".app.tar", "app.tar.tmp", "app.tar.part",
                                              "app.tar~" };

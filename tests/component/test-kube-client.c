@@ -181,10 +181,10 @@ static void expect_events_arrive_whole(const char *option) {
         world_done(&world);
 }
 
-TEST(events_arrive_whole_before_others_follow)
+TEST(each_event_is_delivered_before_the_next_one_arrives)
 { expect_events_arrive_whole(NULL); }
 
-TEST(events_arrive_whole_over_http_1)
+TEST(each_event_is_delivered_before_the_next_one_arrives_over_http_1)
 { expect_events_arrive_whole("--http1"); }
 
 TEST(failed_request_is_reported_with_a_message)
@@ -220,7 +220,7 @@ TEST(failed_request_is_reported_with_a_message)
 }
 
 /* The deadline of the other request is later than the end of this test. */
-TEST(request_without_a_response_ends_those_sent_before_it)
+TEST(request_without_a_response_fails_all_requests_sent_before_it)
 {
         World world;
         Answer answer = { 0 }, other = { 0 };
@@ -296,7 +296,7 @@ TEST(invalid_request_is_refused_at_once)
         world_done(&world);
 }
 
-TEST(refusal_has_its_body_and_retry_after)
+TEST(refused_request_is_reported_with_body_and_retry_after)
 {
         cleanup_answer Answer answer = { 0 };
         cleanup_free char *sentence = NULL;
@@ -411,7 +411,7 @@ static void on_second_done(const KubeResponse *answer, void *userdata) {
 
 /* The first request has a deadline. The second one ends together with it, and its callback is
  * called first. */
-TEST(callback_may_cancel_the_request_whose_failure_ends_its_own)
+TEST(callback_may_cancel_another_request_that_fails_with_its_connection)
 {
         static const KubeRequestSpec silent = { .method = "GET", .path = "/silent" };
         KubeRequestSpec first = silent, second = silent;

@@ -291,7 +291,7 @@ TEST(loop_does_not_spin_while_a_request_tests_a_silent_server)
         author_done(&author);
 }
 
-TEST(forgotten_key_is_cancelled)
+TEST(request_of_a_forgotten_key_is_cancelled)
 {
         Author author;
 

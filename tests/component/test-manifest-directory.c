@@ -219,7 +219,7 @@ TEST(a_file_written_byte_by_byte_is_read_when_it_is_closed)
         fixture_end(&f);
 }
 
-TEST(a_file_rewritten_in_place_keeps_its_pod_until_it_is_whole)
+TEST(a_file_rewritten_in_place_keeps_its_pod_until_it_is_complete)
 {
         Fixture f;
         int fd;

@@ -172,7 +172,7 @@ TEST(the_log_remains_after_its_container_is_deleted)
         world_done(&world);
 }
 
-TEST(a_shim_that_gets_sigterm_tears_its_pod_down)
+TEST(a_shim_tears_its_pod_down_on_sigterm)
 {
         TestContainer spec = { .name = "c", .script = "trap '' TERM; sleep 3600" };
         cleanup_free char *id = NULL, *cgroup = NULL, *procs = NULL;
@@ -193,7 +193,7 @@ TEST(a_shim_that_gets_sigterm_tears_its_pod_down)
         world_done(&world);
 }
 
-TEST(a_log_is_rotated_while_its_container_writes)
+TEST(a_log_is_rotated_while_its_container_writes_to_it)
 {
         TestContainer spec = { .name = "c", .script = "seq 1 20000" };
         cleanup_free char *id = NULL, *log = NULL, *text = NULL;

@@ -264,7 +264,7 @@ TEST(missing_directories_are_created_where_links_within_a_volume_lead)
         world_done(&world);
 }
 
-TEST(shared_mounts_of_the_host_stay_on_the_host)
+TEST(undoing_a_setup_does_not_unmount_shared_mounts_of_the_host)
 {
         cleanup_free char *host = NULL, *sub = NULL, *file = NULL, *later = NULL, *fstab = NULL;
         cleanup_free char *volume = NULL, *seen = NULL, *bad = NULL;

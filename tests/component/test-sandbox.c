@@ -226,7 +226,7 @@ TEST(a_stop_continues_without_an_agent)
         world_done(&world);
 }
 
-TEST(requests_of_an_agent_that_died_are_handled)
+TEST(requests_are_processed_after_their_agent_has_died)
 {
         TestContainer spec = { .name = "late", .script = "exit 9" };
         cleanup_free char *id = NULL;
@@ -269,7 +269,7 @@ TEST(an_id_runs_only_once)
         world_done(&world);
 }
 
-TEST(only_the_last_attempts_are_remembered)
+TEST(only_the_last_attempts_are_reported_to_a_new_agent)
 {
         PodWorld world;
         TestPod pod;
@@ -343,7 +343,7 @@ TEST(a_pod_has_one_shim)
         world_done(&world);
 }
 
-TEST(a_container_in_the_hosts_pid_namespace_is_killed_as_a_whole)
+TEST(a_container_in_the_hosts_pid_namespace_is_killed_with_all_processes)
 {
         TestContainer spec = { .name = "family",
                                .host_pids = true,

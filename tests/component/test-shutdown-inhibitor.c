@@ -186,7 +186,7 @@ TEST(a_lock_is_held_until_it_is_released_and_again_after_a_cancelled_shutdown)
         EXPECT_EQ(logind.n_locks, 2);
 }
 
-TEST(a_lock_outlives_the_bus_and_a_missed_shutdown_is_noticed)
+TEST(a_lock_outlives_the_bus_and_a_missed_shutdown_is_detected)
 {
         cleanup_with(logind_done) FakeLogind logind;
 
@@ -201,7 +201,7 @@ TEST(a_lock_outlives_the_bus_and_a_missed_shutdown_is_noticed)
         EXPECT(is_held(&logind));
 }
 
-TEST(a_logind_that_refuses_is_not_queried_again)
+TEST(inhibitor_does_not_retry_if_logind_refuses)
 {
         cleanup_with(logind_done) FakeLogind logind;
 
@@ -214,7 +214,7 @@ TEST(a_logind_that_refuses_is_not_queried_again)
         WAIT_FOR(logind.last_reported == 1);
 }
 
-TEST(a_logind_that_fails_is_queried_again)
+TEST(inhibitor_retries_if_logind_fails)
 {
         cleanup_with(logind_done) FakeLogind logind;
 

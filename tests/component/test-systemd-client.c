@@ -100,7 +100,7 @@ static void run_until_idle(LateSystemd *systemd, const SystemdClient *client) {
         EXPECT(systemd_client_is_idle(client));
 }
 
-TEST(slice_that_is_to_be_stopped_is_not_started_by_a_late_reply)
+TEST(late_reply_does_not_start_a_slice_that_is_being_stopped)
 {
         SystemdClient *client;
         LateSystemd systemd;
@@ -115,7 +115,7 @@ TEST(slice_that_is_to_be_stopped_is_not_started_by_a_late_reply)
         late_systemd_done(&systemd);
 }
 
-TEST(slice_that_exists_is_started_and_gets_its_properties)
+TEST(existing_slice_is_started_and_gets_its_properties)
 {
         SystemdClient *client;
         LateSystemd systemd;

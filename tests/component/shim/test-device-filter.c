@@ -108,7 +108,7 @@ TEST(program_allows_the_runtimes_devices_and_those_that_are_added)
         leave_group();
 }
 
-TEST(later_rules_of_the_configuration_count_before_earlier_ones)
+TEST(later_rules_of_the_configuration_override_earlier_ones)
 {
         enter_group();
         attach_refusal();
@@ -125,7 +125,7 @@ TEST(later_rules_of_the_configuration_count_before_earlier_ones)
         leave_group();
 }
 
-TEST(cgroup_without_a_program_stays_without_one)
+TEST(cgroup_without_a_device_program_gets_none)
 {
         enter_group();
         replace(deny, NULL);
