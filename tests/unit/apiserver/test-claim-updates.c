@@ -22,7 +22,7 @@ static void expect_patch(const char *status, ClaimUpdate update, const char *exp
         EXPECT_STREQ(found, expected);
 }
 
-TEST(expansion_in_progress_is_written_only_over_one_that_is_pending)
+TEST(expansion_in_progress_replaces_only_a_pending_one)
 {
         const ClaimUpdate update = { .kind = CLAIM_EXPANDING };
 

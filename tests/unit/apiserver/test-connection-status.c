@@ -99,7 +99,7 @@ TEST(error_without_a_response_means_unreachable)
         EXPECT(!connection_status_is_unreachable(f.connection, "timed out", 0));
 }
 
-TEST(last_error_is_the_one_that_explains_the_others)
+TEST(last_error_follows_the_precedence_of_errors)
 {
         cleanup_with(tear_down) Fixture f = { 0 };
 

@@ -95,7 +95,7 @@ TEST(unchanged_files_are_not_rewritten_unless_untrusted)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
 
-TEST(names_of_mount_points_get_no_link_and_stay)
+TEST(names_of_mount_points_are_kept_and_get_no_link)
 {
         static char name[] = "point";
         char *hidden[] = { name, NULL };

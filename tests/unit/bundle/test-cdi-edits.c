@@ -81,7 +81,7 @@ TEST(edits_of_the_file_apply_once_and_before_those_of_its_devices)
                 "\"uid\":0}}}");
 }
 
-TEST(a_device_node_is_completed_from_the_node_and_allowed)
+TEST(missing_attributes_of_a_device_are_read_from_the_node)
 {
         EXPECT_EDITED(
                 HEAD "devices:\n- name: d\n  containerEdits:\n    deviceNodes:\n"
@@ -141,7 +141,7 @@ TEST(a_device_node_that_is_absent_or_of_another_type_is_an_error)
                 "CDI device injection failed: /etc/passwd is not a device node");
 }
 
-TEST(mounts_replace_those_of_their_path_and_are_sorted_by_depth)
+TEST(mounts_replace_earlier_ones_at_their_path_and_are_sorted_by_depth)
 {
         EXPECT_EDITED(
                 HEAD "devices:\n- name: d\n  containerEdits:\n    mounts:\n"

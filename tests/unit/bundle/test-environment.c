@@ -99,7 +99,7 @@ TEST(variable_references_are_expanded)
 
 static const BundleConfig no_objects = { .run_dir = "/r" };
 
-TEST(variables_refer_to_earlier_ones_and_not_to_the_images)
+TEST(variables_refer_only_to_earlier_variables_of_the_pod)
 {
         EnvVar variables[] = {
                 { .name = (char[]){ "A" }, .value = (char[]){ "pod" } },
@@ -151,7 +151,7 @@ static char *repeat(const char *text, size_t n) {
         return result;
 }
 
-TEST(an_expansion_is_limited_to_what_execve_takes)
+TEST(an_expansion_is_limited_to_the_maximum_size_for_execve)
 {
         cleanup_with(variable_set_done) VariableSet set = VARIABLE_SET_NULL;
         cleanup_free char *largest = repeat("x", EXPANSION_MAX), *result = NULL, *one_more = NULL;
@@ -181,7 +181,7 @@ TEST(a_long_text_without_a_known_reference_is_not_limited)
         }
 }
 
-TEST(references_within_references_are_one_unknown_reference)
+TEST(nested_references_are_one_unknown_reference)
 {
         cleanup_with(variable_set_done) VariableSet set = VARIABLE_SET_NULL;
         cleanup_free char *open = repeat("$(", EXPANSION_MAX), *text = NULL, *result = NULL;
@@ -193,7 +193,7 @@ TEST(references_within_references_are_one_unknown_reference)
 }
 
 /* V0 is the secret, and each further variable contains the previous one twice. */
-TEST(variables_that_double_each_other_are_refused_without_their_values)
+TEST(variables_that_grow_exponentially_are_refused_without_their_values)
 {
         EnvVar variables[33] = { { .name = strdup("V0"), .value = strdup("secret--") } };
         Container container = { .env = { variables, N_ELEMENTS(variables) } };

@@ -136,7 +136,7 @@ static void expect_round_trip(const char *data, size_t length, const AgeKey *rec
         EXPECT(text && memcmp(text, data, length) == 0);
 }
 
-TEST(each_recipient_decrypts_what_was_encrypted)
+TEST(each_recipient_can_decrypt_an_encrypted_file)
 {
         static const size_t sizes[] = { 0, 1, 47, 65535, 65536, 65537, 131072, 200000 };
         AgeKey identities[3], recipients[3];

@@ -34,7 +34,7 @@ TEST(sections_and_lines_are_indented)
         free(dump.text);
 }
 
-TEST(a_line_stays_one_line_and_is_cut)
+TEST(a_long_line_is_truncated_and_stays_one_line)
 {
         cleanup_free char *value = malloc((size_t) 2 * DUMP_LINE_MAX);
         DumpedText dump;
@@ -51,7 +51,7 @@ TEST(a_line_stays_one_line_and_is_cut)
         free(dump.text);
 }
 
-TEST(a_dump_is_bounded)
+TEST(the_size_of_a_dump_is_limited)
 {
         cleanup_free char *value = malloc(DUMP_LINE_MAX);
         DumpedText dump;
@@ -68,7 +68,7 @@ TEST(a_dump_is_bounded)
         free(dump.text);
 }
 
-TEST(durations_are_short)
+TEST(durations_are_printed_in_a_short_form)
 {
         static const struct {
                 uint64_t usec;

@@ -44,7 +44,7 @@ TEST(a_signature_is_valid_only_for_its_key_and_unchanged_bytes)
         EXPECT(!ed25519_verify(key, "\x72", 1, rfc_signature));
 }
 
-TEST(signing_gives_the_signature_of_the_standard)
+TEST(signing_matches_the_test_vector_of_the_standard)
 {
         uint8_t key[ED25519_KEY_SIZE], signature[ED25519_SIGNATURE_SIZE];
         cleanup_error Error error = ERROR_NULL, other = ERROR_NULL;

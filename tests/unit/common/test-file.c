@@ -217,7 +217,7 @@ TEST(a_created_directory_is_opened_for_reading)
         EXPECT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
-TEST(nothing_leads_out_of_a_confined_open)
+TEST(no_path_leads_out_of_a_confined_open)
 {
         cleanup_close int dir = test_directory_fd();
         cleanup_close int root = open_directory_at(dir, "root", 0755);
@@ -415,7 +415,7 @@ TEST(a_tree_deeper_than_the_limit_of_descriptors_is_removed)
         REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
-TEST(entries_of_a_directory_are_read_without_itself_and_its_parent)
+TEST(directory_entries_do_not_include_dot_and_dot_dot)
 {
         cleanup_close int fd = test_directory_fd();
         cleanup_closedir DIR *dir = opendir(test_directory());
@@ -429,7 +429,7 @@ TEST(entries_of_a_directory_are_read_without_itself_and_its_parent)
         EXPECT_EQ(read_directory_entry(dir, &entry), 0);
 }
 
-TEST(a_directory_that_cannot_be_listed_is_an_error_not_its_end)
+TEST(a_failed_listing_is_an_error_and_not_the_end_of_the_directory)
 {
         cleanup_close int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
         cleanup_closedir DIR *dir = opendir(test_directory());

@@ -113,7 +113,7 @@ static GrpcCall *start_call(GrpcPair *pair, const char *path, const void *messag
         return call;
 }
 
-TEST(call_gets_the_message_of_its_answer)
+TEST(call_returns_the_message_of_its_response)
 {
         GrpcPair pair;
         CallRecord record = { 0 };
@@ -195,7 +195,7 @@ TEST(path_without_a_method_is_not_implemented)
         pair_done(&pair);
 }
 
-TEST(answer_may_come_later_while_other_calls_are_answered)
+TEST(response_may_be_late_while_other_calls_are_answered)
 {
         GrpcPair pair;
         CallRecord held = { 0 }, other = { 0 };

@@ -147,7 +147,7 @@ TEST(log_levels_have_names)
         EXPECT(!log_level_name(LOG_NOTICE));
 }
 
-TEST(a_line_that_is_too_long_is_cut_and_still_one_line)
+TEST(a_line_that_is_too_long_is_truncated_and_stays_one_line)
 {
         cleanup_free char *text = NULL, *message = malloc(10000);
         StderrCapture capture;
@@ -166,7 +166,7 @@ TEST(a_line_that_is_too_long_is_cut_and_still_one_line)
         EXPECT(strchr(text, '\n') != text + n - 1);
 }
 
-TEST(line_breaks_in_quoted_strings_start_no_line)
+TEST(line_breaks_in_quoted_strings_do_not_start_a_new_line)
 {
         cleanup_free char *text = NULL;
         char expected[256];

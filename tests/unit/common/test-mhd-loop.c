@@ -95,7 +95,7 @@ TEST(a_request_is_answered_by_the_loop)
         stop_mhd_world(&world);
 }
 
-TEST(a_connection_has_started_when_it_is_added)
+TEST(a_connection_is_started_when_it_is_added)
 {
         MhdWorld world;
 

@@ -38,7 +38,7 @@ static void send_several(int socket_fd, size_t n) {
         REQUIRE(sendmsg(socket_fd, &message, 0) == 1);
 }
 
-TEST(one_of_several_descriptors_is_taken_and_the_others_are_closed)
+TEST(only_one_of_several_descriptors_is_returned_and_the_others_are_closed)
 {
         int pair[2];
 

@@ -5,7 +5,7 @@
 /* Writable strings, like the elements of these arrays. */
 static char a[] = "a", b[] = "b", c[] = "c";
 
-TEST(null_is_an_empty_array)
+TEST(null_is_treated_as_an_empty_array)
 {
         unsigned seen = 0;
 

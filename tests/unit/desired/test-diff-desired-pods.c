@@ -73,7 +73,7 @@ static void expect_one(const PodSource *source, const Pod *desired_pod, ActualPo
         EXPECT_DIFF(&desired, &actual, 1, expected);
 }
 
-TEST(a_desired_pod_that_is_not_there_is_started)
+TEST(a_desired_pod_that_does_not_exist_is_started)
 {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
 

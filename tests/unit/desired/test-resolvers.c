@@ -73,7 +73,7 @@ static int look_up(const World *world, ObjectSource source, ObjectKind kind, con
         return object_lookup(&world->bundle.objects, &pod.metadata, kind, name, &object, NULL);
 }
 
-TEST(only_pods_of_the_server_see_its_objects_or_wait_for_them)
+TEST(only_api_server_pods_see_api_server_objects_or_wait_for_them)
 {
         World world;
 
@@ -113,7 +113,7 @@ TEST(a_shared_object_is_seen_by_pods_of_one_source)
         end_world(&world);
 }
 
-TEST(only_pods_of_the_server_get_tokens)
+TEST(only_api_server_pods_get_tokens)
 {
         World world;
 

@@ -50,7 +50,7 @@ static void expect_reason(const ManifestDirectory *manifests, bool has_kubeconfi
         EXPECT_STREQ(strna(reason), strna(expected));
 }
 
-TEST(a_file_that_is_not_listed_was_removed_and_others_no_longer_contain_the_pod)
+TEST(stop_reason_tells_a_removed_file_from_one_that_does_not_contain_the_pod)
 {
         cleanup_with(manifest_directory_freep) ManifestDirectory *manifests = NULL;
 
@@ -69,7 +69,7 @@ TEST(a_file_that_is_not_listed_was_removed_and_others_no_longer_contain_the_pod)
         expect_reason(manifests, false, pod_source_of_file("web.yaml"), daemonset_reason);
 }
 
-TEST(the_api_server_explains_its_pods_and_then_the_daemonset_controller)
+TEST(reason_of_the_api_server_precedes_that_of_the_daemonset_controller)
 {
         const PodSource api = { .kind = POD_SOURCE_APISERVER };
         const PodSource set = { .kind = POD_SOURCE_APISERVER_DAEMONSET };

@@ -323,7 +323,7 @@ TEST(unknown_resource_is_an_error_only_if_it_must_exist)
         world_done(&world);
 }
 
-TEST(failed_allocation_rejects_the_pod_and_frees_what_it_had)
+TEST(failed_allocation_rejects_the_pod_and_frees_its_devices)
 {
         World world = { 0 };
         Pod *pod = make_pod("one", 1);
@@ -337,7 +337,7 @@ TEST(failed_allocation_rejects_the_pod_and_frees_what_it_had)
         world_done(&world);
 }
 
-TEST(answer_that_comes_later_admits_the_pod_and_holds_the_device_meanwhile)
+TEST(late_response_admits_the_pod_and_reserves_the_device_meanwhile)
 {
         World world = { 0 };
         Pod *first = make_pod("one", 1), *second = make_pod("two", 1);
@@ -400,7 +400,7 @@ TEST(preferred_devices_are_taken_and_foreign_ones_are_not)
         world_done(&world);
 }
 
-TEST(preference_that_comes_later_is_followed_by_the_allocation)
+TEST(late_preference_is_followed_by_the_allocation)
 {
         World world = { 0 };
         Pod *pod = make_pod("one", 1);

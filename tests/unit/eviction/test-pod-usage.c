@@ -21,7 +21,7 @@ static const EvictionCandidate candidate = {
         .storage_paths = storage_paths,
 };
 
-TEST(a_pod_uses_what_is_written_in_all_its_directories)
+TEST(usage_of_a_pod_includes_all_its_directories)
 {
         PodUsage usage = measure_pod_usage(&candidate, EVICTION_NODE_FS, written, 3);
 

@@ -36,7 +36,7 @@ TEST(everything_but_printable_utf8_becomes_a_question_mark)
         }
 }
 
-TEST(a_long_message_loses_its_middle_and_stays_utf8)
+TEST(a_long_message_is_shortened_in_the_middle_and_stays_utf8)
 {
         for (size_t shift = 0; shift < 4; shift++) {
                 cleanup_error Error error = ERROR_NULL;

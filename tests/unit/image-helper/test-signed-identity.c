@@ -97,7 +97,7 @@ TEST(a_signature_must_be_for_the_name_that_the_policy_requires)
         }
 }
 
-TEST(the_message_names_what_was_signed_and_what_was_expected)
+TEST(the_message_names_the_signed_and_the_expected_identity)
 {
         cleanup_error Error one = ERROR_NULL, other = ERROR_NULL;
 

@@ -71,7 +71,7 @@ TEST(sparse_files_and_invalid_names_are_left_out)
         free(tar.data);
 }
 
-TEST(bytes_of_another_kind_end_the_list)
+TEST(invalid_bytes_end_the_list)
 {
         cleanup_with(tar_scan_done) TarScan scan = { 0 };
         cleanup_with(tar_scan_done) TarScan other = { 0 };

@@ -4,7 +4,7 @@
 #include "common/strv.h"
 #include "tests/test.h"
 
-TEST(a_bare_word_of_an_archive_is_a_name_and_a_tag_of_its_file)
+TEST(a_bare_tag_of_an_archive_is_combined_with_the_file_name)
 {
         static const struct {
                 const char *name, *file, *names[3];
@@ -31,7 +31,7 @@ TEST(a_bare_word_of_an_archive_is_a_name_and_a_tag_of_its_file)
         }
 }
 
-TEST(a_stem_is_the_file_name_without_the_suffixes_of_compression)
+TEST(a_stem_is_the_file_name_without_compression_suffixes)
 {
         static const struct {
                 const char *file, *stem;

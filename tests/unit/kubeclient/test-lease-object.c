@@ -36,7 +36,7 @@ TEST(server_lease_is_renewed)
         expect_has(body, "\"holderIdentity\":\"node1\"");
 }
 
-TEST(renewal_advances_although_the_clock_went_back)
+TEST(renewal_time_advances_although_the_clock_was_set_back)
 {
         cleanup_free char *body = NULL;
 

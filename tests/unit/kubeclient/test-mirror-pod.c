@@ -61,7 +61,7 @@ TEST(system_priority_classes_are_kept)
 #define HASH         "\"kubernetes.io/config.hash\":\"h\""
 #define TOLERATION   "{\"operator\":\"Exists\",\"effect\":\"NoExecute\"}"
 
-TEST(a_pod_of_a_file_tolerates_all_taints_that_stop_pods)
+TEST(a_static_pod_tolerates_all_noexecute_taints)
 {
         static const struct {
                 const char *annotations, *spec, *expected;

@@ -300,7 +300,7 @@ TEST(configured_source_has_a_condition)
         sample_done(&sample);
 }
 
-TEST(images_are_limited_to_what_the_API_accepts)
+TEST(number_of_images_is_limited_to_the_maximum_of_the_API)
 {
         Sample sample;
         json_t *json;

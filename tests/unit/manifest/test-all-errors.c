@@ -224,7 +224,7 @@ TEST(a_field_belongs_to_the_nearest_object_that_has_it)
 }
 
 /* The name of a Secret is 'name', like that of any object, but its volume has no 'name' field. */
-TEST(a_field_that_many_objects_have_gets_no_advice)
+TEST(a_field_of_many_objects_gets_no_advice)
 {
         expect_advice("", "volumes: [{name: v, secret: {name: s}}],", "",
                       "2:37: spec.volumes[0].secret.name: is not a field of SecretVolumeSource\n"

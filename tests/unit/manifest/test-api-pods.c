@@ -301,7 +301,7 @@ TEST(lists_of_a_pod_may_be_as_long_as_the_server_accepts)
 
 /* An API server does not check the medium of a volume, and a newer server may have more operators
  * and policies. A volume with an unknown medium fails when it is mounted. */
-TEST(names_that_only_the_api_server_knows_do_not_fail_a_pod)
+TEST(names_that_are_valid_only_at_the_api_server_do_not_fail_a_pod)
 {
         cleanup_with(pod_freep) Pod *pod = parse_api_pod(
                 "",
@@ -441,7 +441,7 @@ TEST(unknown_scheme_or_kind_of_a_handler_is_marked_as_unknown)
         EXPECT(first_container(pod)->lifecycle->pre_stop);
 }
 
-TEST(unknown_operating_system_is_read_as_another_one)
+TEST(unknown_operating_system_is_not_linux)
 {
         cleanup_with(pod_freep) Pod *pod =
                 parse_newer_pod("\"os\":{\"name\":\"plan9\"}," CONTAINER);

@@ -145,7 +145,7 @@ TEST(lists_of_workloads_are_errors_with_the_same_advice)
 }
 
 /* The items need not repeat fields of the list. */
-TEST(typed_lists_of_what_a_node_runs_are_read)
+TEST(typed_lists_of_supported_kinds_are_read)
 {
         static const char yaml[] =
                 "{apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: a}}]}\n---\n"

@@ -139,7 +139,7 @@ TEST(http_requests_of_probes_are_validated)
                        "URL, not '/a??b'");
 }
 
-TEST(lifecycle_hooks_have_rules_of_their_own)
+TEST(lifecycle_hooks_have_separate_validation_rules)
 {
         expect_verdict("lifecycle: {preStop: {sleep: {seconds: 30}}}", "");
         expect_verdict("lifecycle: {preStop: {sleep: {seconds: 31}}}",

@@ -68,7 +68,7 @@ TEST(log_message_is_an_entry_with_fields_of_its_subject)
         log_set_sink(NULL);
 }
 
-TEST(messages_that_the_journal_does_not_read_are_lost_and_counted)
+TEST(messages_to_a_stalled_journal_are_dropped_and_counted)
 {
         char path[108], expected[64];
         cleanup_close int fd = listen_at(path);

@@ -43,7 +43,7 @@ static double metric(const char *text, const char *name) {
         REQUIRE(asprintf(&line, "\n%s ", name) > 0);
         found = strstr(text, line);
         if (!found)
-                test_fail(__FILE__, __LINE__, name, "is not there");
+                test_fail(__FILE__, __LINE__, name, "is missing");
         return found ? strtod(found + strlen(line), NULL) : -1;
 }
 

@@ -42,7 +42,7 @@ TEST(configz_is_a_kubelet_configuration_without_the_mainstay_section)
         EXPECT(!strstr(text, "crun"));
 }
 
-TEST(configz_shows_the_kubelets_defaults_of_what_is_not_set)
+TEST(configz_shows_the_kubelets_defaults_for_unset_settings)
 {
         Config config = { .max_pods = { .is_set = true, .value = 7 } };
         cleanup_free char *text = config_to_configz_json(&config);

@@ -219,7 +219,7 @@ TEST(actual_resources_are_in_the_container_status)
         free(json);
 }
 
-TEST(init_container_statuses_are_a_list_of_their_own)
+TEST(init_container_statuses_are_a_separate_list)
 {
         PodStatus status = {
                 .init_containers = { container_statuses, 1 },

@@ -50,7 +50,7 @@ TEST(selector_operators_match_as_in_kubernetes)
         }
 }
 
-TEST(missing_selector_matches_nothing_and_an_empty_one_everything)
+TEST(missing_selector_matches_no_object_and_an_empty_one_matches_all)
 {
         const LabelSelector empty = { 0 };
         const StringMap labels = { 0 };

@@ -9,7 +9,7 @@
 static char daemonset[] = "DaemonSet", replicaset[] = "ReplicaSet", set_name[] = "logd",
             set_uid[] = "u-1", file[] = "web.yaml";
 
-TEST(sources_have_the_text_that_records_have)
+TEST(source_is_parsed_from_its_text_in_records)
 {
         static const struct {
                 PodSourceKind kind;
@@ -49,7 +49,7 @@ TEST(every_kind_of_source_is_described)
         }
 }
 
-TEST(source_outranks_those_of_lower_trust)
+TEST(source_outranks_sources_with_lower_trust)
 {
         static const PodSourceKind ranks[][3] = {
                 { POD_SOURCE_APISERVER, POD_SOURCE_APISERVER_DAEMONSET, POD_SOURCE_APISERVER },

@@ -270,7 +270,7 @@ TEST(stream_on_which_nothing_may_be_sent_is_reset)
 }
 
 /* The caller may still have bytes to deliver before it ends the connection. */
-TEST(an_error_is_final)
+TEST(an_error_ends_the_connection_permanently)
 {
         static const unsigned char too_long[] = { 0x80, 3, 0, 1, 0, 0xff, 0xff, 0xff };
         static const char rest[64 * 1024];

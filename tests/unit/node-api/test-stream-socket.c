@@ -140,7 +140,7 @@ TEST(queue_of_a_client_is_written_without_the_loop)
         close_client_world(&world);
 }
 
-TEST(a_producer_that_saw_a_full_queue_learns_that_it_was_written)
+TEST(a_producer_is_notified_when_its_full_queue_was_written)
 {
         SocketWorld world = { .room = SIZE_MAX };
 
@@ -171,7 +171,7 @@ TEST(data_that_a_client_does_not_accept_is_written_by_the_loop)
         close_client_world(&world);
 }
 
-TEST(an_error_of_writing_is_reported_by_the_loop)
+TEST(a_write_error_is_reported_by_the_loop)
 {
         SocketWorld world = { .send_error = -EPIPE };
 

@@ -784,7 +784,7 @@ static bool is_refused(const char *packet, size_t length, const char *why) {
         return is_refused;
 }
 
-TEST(a_handshake_proves_a_client_once)
+TEST(a_handshake_can_be_used_as_proof_only_once)
 {
         for (size_t i = 0; i < N_ELEMENTS(versions); i++) {
                 size_t length;
@@ -794,7 +794,7 @@ TEST(a_handshake_proves_a_client_once)
         }
 }
 
-TEST(a_handshake_that_was_changed_anywhere_proves_nothing)
+TEST(a_modified_handshake_is_not_accepted_as_proof)
 {
         for (size_t i = 0; i < N_ELEMENTS(versions); i++) {
                 size_t length;
@@ -812,7 +812,7 @@ TEST(a_handshake_that_was_changed_anywhere_proves_nothing)
 }
 
 /* The server chooses the nonce: otherwise the proof of an old handshake would be accepted. */
-TEST(a_nonce_that_the_signer_has_not_made_proves_nothing)
+TEST(a_proof_with_a_nonce_of_another_signer_is_refused)
 {
         cleanup_with(signer_freep) Signer *other = NULL;
         cleanup_free char *material = print_pem_material(authority(), NULL);
@@ -967,7 +967,7 @@ TEST(a_handshake_continues_while_the_certificate_changes)
         }
 }
 
-TEST(the_signer_signs_handshakes_and_nothing_else)
+TEST(the_signer_signs_only_handshakes)
 {
         static const char text[600] = "a certificate, or what a client signs";
         char parameters[100] = { [64] = 3 };

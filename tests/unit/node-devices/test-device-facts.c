@@ -39,7 +39,7 @@ TEST(all_conditions_of_a_rule_must_hold)
         expect_match(&facts, &(DeviceMatch){ .serial = TEXT("A50285BX") }, false);
 }
 
-TEST(numbers_match_however_they_are_written)
+TEST(numbers_match_in_any_notation)
 {
         DeviceFacts facts = serial_port("ttyUSB0");
 

@@ -60,7 +60,7 @@ TEST(count_limits_the_number_of_unallocated_devices)
         expect_slots(&config, "a b c", "a b c", "a b c");
 }
 
-TEST(optional_device_can_be_requested_before_it_is_there)
+TEST(optional_device_can_be_requested_before_it_exists)
 {
         const NodeDeviceConfig one = { .is_optional = true },
                                two = { .is_optional = true, .count = { true, 2 } };
@@ -75,7 +75,7 @@ TEST(optional_device_can_be_requested_before_it_is_there)
         expect_slots(&two, "a b", "absent-1 absent-2", "a b absent-1>a absent-2>b");
 }
 
-TEST(container_with_a_device_gets_no_other_one)
+TEST(container_keeps_its_device_while_it_is_missing)
 {
         const NodeDeviceConfig config = { .is_optional = true };
 

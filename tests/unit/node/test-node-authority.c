@@ -149,7 +149,7 @@ TEST(certificates_that_are_made_before_the_clock_is_set_are_valid_later)
         free(certificate);
 }
 
-TEST(each_certificate_has_a_key_of_its_own)
+TEST(each_certificate_has_a_separate_key)
 {
         cleanup_with(node_authority_freep) NodeAuthority *authority = NULL;
         NodeCertificateSpec spec = { .common_name = "jane",

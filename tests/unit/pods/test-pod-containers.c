@@ -138,7 +138,7 @@ TEST(a_shutdown_ends_the_back_off_of_a_restart_of_all)
         "restartPolicy: OnFailure, initContainers: [{name: init, image: i}], " \
         "containers: [{name: main, image: i}, {name: once, image: i}]"
 
-TEST(a_cancelled_shutdown_restarts_only_what_it_stopped)
+TEST(a_cancelled_shutdown_restarts_only_containers_that_it_stopped)
 {
         cleanup_with(test_containers_done) TestContainers test;
 

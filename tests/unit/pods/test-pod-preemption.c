@@ -90,7 +90,7 @@ TEST(no_pod_is_preempted_if_all_of_them_are_not_enough)
         EXPECT_EQ(unmet.amounts[RESOURCE_MEMORY], 10);
 }
 
-TEST(critical_pods_and_those_of_a_higher_priority_preempt_pods_of_the_server)
+TEST(critical_and_higher_priority_pods_preempt_api_server_pods)
 {
         Pod pod = { .spec.priority = { true, 2000001000 } };
         Pod victim = { .spec.priority = { true, 1000 } };

@@ -22,7 +22,7 @@ TEST(a_terminated_container_is_found_by_name_and_attempt)
         EXPECT(found.exit.exit_code == 0 && !found.exit.message);
 }
 
-TEST(a_terminated_container_has_its_checkpoint_and_the_end_before_it)
+TEST(a_terminated_container_has_its_checkpoint_and_its_previous_state)
 {
         char text[] = "-web 3 137 OOMKilled 10 20 too\x1f"
                       "much\n"

@@ -26,7 +26,7 @@ TEST(only_fields_of_a_pod_that_cannot_be_secret_are_reported)
         EXPECT(strstr(line, "file web.yaml"));
 }
 
-TEST(heartbeats_and_the_report_itself_are_not_reported_for_a_node)
+TEST(node_report_omits_heartbeats_and_the_condition_of_the_report)
 {
         static const char node[] = "{\"kind\":\"Node\",\"status\":{\"conditions\":[{\"type\":"
                                    "\"Ready\",\"lastHeartbeatTime\":\"now\"},{\"type\":"
@@ -37,7 +37,7 @@ TEST(heartbeats_and_the_report_itself_are_not_reported_for_a_node)
                      "{\"kind\":\"Node\",\"status\":{\"conditions\":[{\"type\":\"Ready\"}]}}");
 }
 
-TEST(an_event_is_known_by_its_time_and_number)
+TEST(an_event_is_identified_by_its_time_and_number)
 {
         static const char event[] = "{\"metadata\":{\"name\":\"web.00a1\"},\"firstTimestamp\":"
                                     "\"2026-01-01T00:00:00Z\",\"involvedObject\":{\"uid\":\"u\"}}";

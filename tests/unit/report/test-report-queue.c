@@ -86,7 +86,7 @@ TEST(only_the_latest_events_of_an_object_are_queued)
         EXPECT_EQ(report_queue_dropped(queue), 3);
 }
 
-TEST(a_request_is_bounded)
+TEST(the_size_of_a_request_is_limited)
 {
         cleanup_with(report_queue_freep) ReportQueue *queue = report_queue_new(ROOM);
         cleanup_free char *first = NULL;

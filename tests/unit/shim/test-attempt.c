@@ -21,7 +21,7 @@ static size_t count_attempts(const AttemptList *list) {
         return n;
 }
 
-TEST(an_id_is_known_as_long_as_the_container_may_have_run)
+TEST(an_id_is_kept_as_long_as_the_container_may_have_run)
 {
         AttemptList list = { 0 };
         Attempt *attempt = NULL;

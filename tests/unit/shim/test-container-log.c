@@ -103,7 +103,7 @@ TEST(a_line_may_arrive_in_pieces)
         log_fixture_done(&f);
 }
 
-TEST(an_end_without_a_newline_is_a_partial_line)
+TEST(output_that_ends_without_a_newline_is_a_partial_line)
 {
         LogFixture f;
 
@@ -261,7 +261,7 @@ TEST(many_lines_at_once_never_exceed_the_limit)
         log_fixture_done(&f);
 }
 
-TEST(a_line_larger_than_the_limit_gets_a_file_of_its_own)
+TEST(a_line_larger_than_the_limit_gets_a_separate_file)
 {
         LogFixture f;
 

@@ -93,7 +93,7 @@ TEST(rollout_lasts_until_the_desired_revision_is_available)
         EXPECT_EQ(history.rollout_since, 0);
 }
 
-TEST(history_can_go_back_from_a_rollout_to_another_good_revision)
+TEST(history_can_be_rolled_back_only_during_a_rollout_and_to_a_good_revision)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make_history();
 

@@ -60,7 +60,7 @@ TEST(node_pressure_keeps_pods_from_starting)
 
 #define PORT "ports: [{containerPort: 80, hostPort: 8080}]"
 
-TEST(a_pod_waits_for_a_port_of_the_host_that_another_one_has)
+TEST(a_pod_waits_for_a_host_port_that_another_pod_uses)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 
@@ -101,7 +101,7 @@ TEST(a_pod_of_an_api_server_that_does_not_fit_fails_permanently)
         "\"priorityClassName\":\"system-node-critical\",\"priority\":2000001000,\"hostNetwork\":" \
         "true"
 
-TEST(a_critical_pod_preempts_one_that_is_not)
+TEST(a_critical_pod_preempts_a_pod_that_is_not_critical)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         PodManagerCounts counts;
@@ -119,7 +119,7 @@ TEST(a_critical_pod_preempts_one_that_is_not)
         EXPECT_STREQ(fake_node_status(node, "web"), READY);
 }
 
-TEST(a_file_of_this_node_takes_the_name_of_a_pod_of_the_api_server)
+TEST(a_static_pod_takes_the_name_of_an_api_server_pod)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 
@@ -154,7 +154,7 @@ static void bind_gpu_pods(FakeNode *node) {
         EXPECT_STREQ(fake_node_status(node, "fourth"), "Failed UnexpectedAdmissionError");
 }
 
-TEST(a_file_of_this_node_takes_devices_from_as_few_pods_of_the_api_server_as_possible)
+TEST(a_static_pod_takes_devices_from_as_few_api_server_pods_as_possible)
 {
         static const char *const stopped = "Failed Preempting | app ended Error 143";
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
@@ -184,7 +184,7 @@ TEST(no_pod_is_stopped_for_a_device_that_would_not_be_enough)
         EXPECT_STREQ(fake_node_status(node, "third"), READY);
 }
 
-TEST(pods_of_files_keep_their_devices)
+TEST(static_pods_keep_their_devices)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 
@@ -204,7 +204,7 @@ TEST(pods_of_files_keep_their_devices)
         EXPECT_STREQ(fake_node_status(node, "web"), READY);
 }
 
-TEST(a_pod_with_a_class_that_is_not_there_waits)
+TEST(a_pod_waits_for_a_missing_runtime_class)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 

@@ -78,7 +78,7 @@ static const struct {
         { "Never", 3, "teardown\ncleanup of a completed pod\n", "Failed | app ended Error 3" },
 };
 
-TEST(the_restart_policy_decides_what_follows_an_exit)
+TEST(the_restart_policy_is_applied_after_an_exit)
 {
         for (size_t i = 0; i < N_ELEMENTS(restart_rows); i++) {
                 cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
@@ -293,7 +293,7 @@ TEST(a_container_that_cannot_be_started_is_tried_again)
         }
 }
 
-TEST(no_more_containers_are_created_at_once_than_the_node_allows)
+TEST(number_of_containers_created_at_once_is_limited)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 

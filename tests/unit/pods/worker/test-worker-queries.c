@@ -414,7 +414,7 @@ TEST(a_dump_has_every_state)
         node->network.not_ready = NULL;
 }
 
-TEST(pods_are_listed_for_eviction_with_what_they_use)
+TEST(pods_are_listed_for_eviction_with_their_usage)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         EvictionCandidate *candidates;

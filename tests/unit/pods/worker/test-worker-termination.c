@@ -53,7 +53,7 @@ TEST(a_deleted_pod_that_is_still_desired_starts_again_as_a_new_instance)
         PLAY(node, steps);
 }
 
-TEST(a_pod_that_follows_waits_until_the_one_before_is_gone)
+TEST(a_successor_waits_until_its_predecessor_is_removed)
 {
         cleanup_with(fake_node_freep) FakeNode *node = new_stubborn_node(POD(APP));
         static const NodeStep steps[] = {
@@ -191,7 +191,7 @@ TEST(a_shutdown_stops_pods_by_priority_and_nothing_starts_until_it_is_cancelled)
                      "Running Ready | app running ready (1) after 137");
 }
 
-TEST(a_shutdown_that_is_cancelled_early_waits_for_what_is_being_stopped)
+TEST(an_early_cancelled_shutdown_waits_for_containers_that_are_being_stopped)
 {
         cleanup_with(fake_node_freep) FakeNode *node = new_stubborn_node(POD(APP));
 
