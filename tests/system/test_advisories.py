@@ -178,7 +178,7 @@ def assert_mounts_stay_in_pod(node, prefix):
     assert all(uid in root for _, root in seen), seen
 
 
-def test_cve_2021_30465_a_volume_whose_directory_is_exchanged_leads_to_no_other_directory(node):
+def test_cve_2021_30465_a_volume_with_an_exchanged_directory_leads_to_no_other_directory(node):
     """Another container of the pod exchanges the mount point of a volume that is inside of a volume."""
     outside = make_outside(node)
     main = specs.container(script="sleep 0.2", volumeMounts=[
@@ -189,7 +189,7 @@ def test_cve_2021_30465_a_volume_whose_directory_is_exchanged_leads_to_no_other_
     assert not [mount for mount in world.mounts() if mount["at"].startswith(outside)]
 
 
-def test_cve_2024_45310_no_mount_point_is_made_behind_an_exchanged_link(node):
+def test_cve_2024_45310_no_mount_point_is_created_behind_an_exchanged_link(node):
     outside = make_outside(node)
     main = specs.container(script="sleep 0.2", volumeMounts=[
         specs.mount("v", "/outer"), *(specs.mount("w", f"/outer/point/{i}/deep/{i}") for i in range(4))])
@@ -279,7 +279,7 @@ MASKED = ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/scsi", "/proc/
 
 @pytest.mark.parametrize("null", ["ln -s /proc/keys null", "ln -s ../proc/kcore null", "ln -s /proc/sys/kernel/core_pattern null",
                                   "ln -s missing null", "ln -s null null", "true", ": >null", "ln -s /sys/firmware null", "mkdir null"])
-def test_cve_2025_31133_paths_of_the_kernel_are_masked_whatever_a_volume_has_for_null(node, null):
+def test_cve_2025_31133_kernel_paths_are_masked_whatever_replaces_dev_null_in_a_volume(node, null):
     """runc before 1.2.8 mounts the target of /dev/null over these paths, or nothing if /dev/null is missing."""
     cover_dev(node, "volume", null)
     _, state = settle(node, "covered")
@@ -290,7 +290,7 @@ def test_cve_2025_31133_paths_of_the_kernel_are_masked_whatever_a_volume_has_for
 
 
 @pytest.mark.parametrize("how", ["memory", "host-path", "sub-path", "through-volume", "through-image", "null", "user-namespace"])
-def test_cve_2025_31133_paths_of_the_kernel_are_masked_however_dev_is_covered(node, how):
+def test_cve_2025_31133_kernel_paths_are_masked_however_dev_is_covered(node, how):
     fields = {"hostUsers": False, "hostNetwork": False} if how == "user-namespace" else {}
     cover_dev(node, how, ": >null" if how == "null" else "ln -s /proc/keys null", **fields)
     state = node.wait_pod("covered", lambda pod: set(harness.container_status(pod).get("state", {})) - {"waiting"} or harness.waiting_state(
@@ -301,7 +301,7 @@ def test_cve_2025_31133_paths_of_the_kernel_are_masked_however_dev_is_covered(no
         assert how.startswith("through") and "read-only file system" in json.dumps(state)
 
 
-def test_cve_2025_31133_paths_of_the_kernel_are_masked_when_a_container_replaces_null(node):
+def test_cve_2025_31133_kernel_paths_are_masked_when_a_container_replaces_dev_null(node):
     cover_dev(node, "volume", ": >null", script="rm -f /dev/null; ln -s /proc/keys /dev/null; echo ready; exec sleep 100000")
     said, state = settle(node, "covered")
     assert "running" in state, (said, state)
@@ -310,7 +310,7 @@ def test_cve_2025_31133_paths_of_the_kernel_are_masked_when_a_container_replaces
     assert_masked(node, "covered")
 
 
-def test_cve_2025_31133_paths_of_the_kernel_are_masked_while_null_is_exchanged(node):
+def test_cve_2025_31133_kernel_paths_are_masked_while_dev_null_is_exchanged(node):
     main = specs.container(script="grep ' /proc/keys ' /proc/self/mountinfo || echo unmasked; sleep 0.2",
                            volumeMounts=[specs.mount("v", "/dev")])
     swap = specs.container("swapper", "trap 'exit 0' TERM; cd /v; while :; do ln -s /proc/keys a; mv a null; : >b; mv b null; done",
@@ -323,7 +323,7 @@ def test_cve_2025_31133_paths_of_the_kernel_are_masked_while_null_is_exchanged(n
     assert "unmasked" not in said and " /keys /proc/keys " not in said, said
 
 
-def test_cve_2025_31133_the_devices_of_the_node_may_be_mounted(node):
+def test_cve_2025_31133_the_devices_of_the_node_can_still_be_mounted(node):
     """Many daemons mount the devices of the node without being privileged."""
     node.launch(specs.pod("daemon", specs.container(script=READY, volumeMounts=[specs.mount("dev", "/dev")]),
                           volumes=[specs.host_path("dev", "/dev")]))
@@ -332,7 +332,7 @@ def test_cve_2025_31133_the_devices_of_the_node_may_be_mounted(node):
 
 @pytest.mark.parametrize("at,links", [("/dev", ("pts/0", "console")), ("/dev", ("console",)), ("/dev", ("ptmx",)), ("/dev/pts", ("0", "ptmx"))])
 @pytest.mark.parametrize("host_pid", [False, True], ids=["own-pids", "host-pids"])
-def test_cve_2025_52565_a_terminal_is_not_mounted_or_made_through_links(node, at, links, host_pid):
+def test_cve_2025_52565_a_terminal_is_not_mounted_or_created_through_links(node, at, links, host_pid):
     path = victim(node)
     target = f"/proc/1/root{path}" if host_pid else "/proc/sysrq-trigger"
     prepare = specs.container("prepare", "mkdir -p /v/pts; " + "; ".join(f"ln -s {target} /v/{link}" for link in links),
@@ -360,7 +360,7 @@ def test_cve_2024_21626_a_link_leads_no_working_directory_out_of_the_container(n
 
 
 @pytest.mark.parametrize("users", [{}, {"hostUsers": False, "hostNetwork": False}], ids=["plain", "user-namespace"])
-def test_cve_2024_21626_a_working_directory_behind_a_link_within_the_container_is_made(node, users):
+def test_cve_2024_21626_a_working_directory_behind_a_link_within_the_container_is_created(node, users):
     prepare = specs.container("prepare", "ln -s /tmp/there /v/link; ln -s . /v/here; mkdir /v/there", volumeMounts=[specs.mount("v", "/v")])
     mounts = [specs.mount("v", "/v"), specs.mount("v", "/tmp/there", subPath="there")]
     main = specs.container(script="pwd -P; stat -c %u:%g:%a .; " + READY, workingDir="/v/here/./here/link/new/one", volumeMounts=mounts)
@@ -433,7 +433,7 @@ def test_cve_2025_52881_no_mount_covers_the_files_of_a_process(node):
 
 
 @pytest.mark.parametrize("covered_path", ["1/attr", "1/task", "1/fd", "1"])
-def test_cve_2025_52881_a_mount_over_a_process_stops_the_start(archive, tmp_path, covered_path):
+def test_cve_2025_52881_a_mount_over_a_process_prevents_the_start(archive, tmp_path, covered_path):
     """The mount is the one that the runtime makes if the link is exchanged at the best moment."""
     node = harness.Node(archive, start=False)
     try:
@@ -519,7 +519,7 @@ def test_cve_2022_31030_and_1708_the_output_of_a_probe_is_not_held_in_memory(nod
     assert peak_kib(shim) < before[1] + 32 * 1024
 
 
-def test_cve_2023_25153_a_document_of_an_archive_is_limited(node):
+def test_cve_2023_25153_the_size_of_a_document_of_an_archive_is_limited(node):
     """The archive has an index.json or a manifest.json of 600 MB."""
     for name in ("index.json", "manifest.json"):
         path = os.path.join(node.data, "huge.tar")
@@ -547,7 +547,7 @@ def test_cve_2023_25173_and_2022_2995_the_primary_group_is_one_of_the_supplement
 
 @pytest.mark.parametrize("user", ["4294967296", "4294967295", "2147483648", "-1", "0x0", "18446744073709551616", "1000:4294967296",
                                   "1000:-1"])
-def test_cve_2024_40635_a_user_that_is_too_large_is_not_root(shared_node, user):
+def test_cve_2024_40635_a_user_id_that_is_too_large_is_not_root(shared_node, user):
     name = "large-" + re.sub("[^0-9x]", "-", user).strip("-") + str(len(user))
     image = add_image(shared_node, name, tree(**ORDINARY), User=user)
     shared_node.drop(specs.pod(name, specs.container(image=image, script=READY)))
@@ -591,7 +591,7 @@ def test_cve_2022_24769_and_27649_a_container_has_no_inheritable_capability(shar
         assert int(world.status(init, "CapInh"), 16) == int(world.status(init, "CapAmb"), 16) == 0
 
 
-def test_cve_2025_47291_a_pod_with_its_own_users_is_limited_like_others(shared_node):
+def test_cve_2025_47291_a_pod_with_a_user_namespace_is_limited_like_others(shared_node):
     shared_node.launch(specs.pod("users", specs.container(script=READY, resources={"limits": {"memory": "64Mi"}}), hostUsers=False,
                                  hostNetwork=False))
     uid = shared_node.pod("users")["metadata"]["uid"]
@@ -656,7 +656,7 @@ def test_cve_2022_0811_the_value_of_a_sysctl_cannot_set_another_sysctl(node, val
 @pytest.mark.parametrize("name,host", [("kernel.core_pattern", None), ("kernel/core_pattern", None), ("net/../kernel/core_pattern", None),
                                        ("net.ipv4.ip_forward", "hostNetwork"), ("net.ipv4.ip_local_port_range", "hostNetwork"),
                                        ("kernel.shm_rmid_forced", "hostIPC"), ("fs.mqueue.msg_max", "hostIPC")])
-def test_cve_2022_0532_no_sysctl_of_the_node_is_set(node, name, host):
+def test_cve_2022_0532_no_sysctl_of_the_node_is_changed(node, name, host):
     path = "/proc/sys/" + name.replace(".", "/") if ".." not in name else "/proc/sys/kernel/core_pattern"
     before = world.read(path)
     node.drop(specs.pod("sysctl", **{"hostNetwork": False, **({host: True} if host else {})},
@@ -665,7 +665,7 @@ def test_cve_2022_0532_no_sysctl_of_the_node_is_set(node, name, host):
     assert world.read(path) == before
 
 
-def test_cve_2022_4318_a_variable_adds_no_user(shared_node):
+def test_cve_2022_4318_an_environment_variable_adds_no_user(shared_node):
     value = "/root\nevil:x:0:0::/:/bin/sh"
     shared_node.launch(specs.pod("home", specs.container(script="cat /etc/passwd; " + READY, env=[{"name": "HOME", "value": value}])))
     said, _ = settle(shared_node, "home")
@@ -685,7 +685,7 @@ def test_cve_2024_3154_annotations_do_not_reach_the_runtime(shared_node):
 
 
 @pytest.mark.parametrize("layout", ["files", "directory"])
-def test_cve_2024_5154_no_file_of_etc_is_made_behind_a_link(node, layout):
+def test_cve_2024_5154_no_file_in_etc_is_created_behind_a_link(node, layout):
     """The links are /etc/mtab and the other files that a runtime creates in an image."""
     outside = make_outside(node)
     up = "/../../../../../../.." + outside

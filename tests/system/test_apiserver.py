@@ -256,7 +256,7 @@ def test_a_watch_shows_both_steps_of_the_deletion_of_a_bound_pod(api, node):
                                     "spec": {"containers": None}, "status": {}}
 
 
-def test_a_list_has_bare_items(api, node):
+def test_a_list_has_items_without_kind_and_version(api, node):
     api.pod("logd", NODE, IMAGE)
     api.pod("other", "node2", IMAGE)
     code, found = node.ask("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode1&limit=500&resourceVersion=0")
@@ -379,7 +379,7 @@ def test_a_pod_gets_a_token_volume_unless_it_opts_out(api):
     assert "volumes" not in api.pod("without", NODE, IMAGE, automountServiceAccountToken=False)["spec"]
 
 
-def test_a_node_reads_only_what_its_pods_refer_to(api, node):
+def test_a_node_can_read_only_objects_to_which_its_pods_refer(api, node):
     for name in ("mine", "yours"):
         api.create("configmaps", {"metadata": {"name": name}, "data": {"a": "b"}})
     api.pod("logd", NODE, IMAGE, container={"envFrom": [{"configMapRef": {"name": "mine"}}]})

@@ -132,7 +132,7 @@ def test_pod_of_the_same_template_is_adopted(make_handover, template):
 @pytest.mark.parametrize("forged", [
     {"namespace": "evil"}, {"owner": {"kind": "ReplicaSet"}}, {"owner": {"apiVersion": "evil.example/v1"}},
     {"labels": {"app": "other"}}], ids=["namespace", "kind", "group", "selector"])
-def test_pod_with_a_forged_owner_takes_nothing_over_and_stops_nothing(make_handover, forged):
+def test_pod_with_a_forged_owner_adopts_no_pod_and_stops_no_pod(make_handover, forged):
     handover = make_handover()
     member, uid = handover.member, handover.member.pod(handover.name)["metadata"]["uid"]
     pod = handover.forge(**forged)
@@ -172,7 +172,7 @@ def test_adopted_pod_deleted_on_the_node_starts_again(make_handover):
     assert handover.continues()
 
 
-def test_edit_of_the_api_pod_restarts_one_container(make_handover):
+def test_edit_of_the_api_pod_restarts_only_the_edited_container(make_handover):
     handover = make_handover()
     pod = handover.bind()
     handover.wait_adopted(pod)

@@ -105,7 +105,7 @@ def test_mismatched_pair_is_reported_and_the_old_one_stays_in_use(make_member):
     assert member.said().count("the key is not that of the certificate") == 1
 
 
-def test_rotated_authority_is_used_as_soon_as_its_file_is_there(make_member, tmp_path):
+def test_rotated_authority_is_used_as_soon_as_its_file_exists(make_member, tmp_path):
     member = make_member(start=False)
     path = os.path.join(member.directory, "ca.crt")
     shutil.copy(member.api.authority.cert, path)

@@ -225,7 +225,7 @@ def test_pod_runs_with_the_priority_that_admission_gave_it(make_member):
         assert (spec["priority"], spec["priorityClassName"]) == (priority, priority_class)
 
 
-def test_overhead_of_the_time_of_admission_counts(make_member):
+def test_pod_keeps_its_overhead_when_its_runtime_class_changes(make_member):
     member = make_member()
     member.api.create("runtimeclasses", {"metadata": {"name": "plain"}, "handler": "runc",
                                          "overhead": {"podFixed": {"cpu": "10m", "memory": "20Mi"}}})

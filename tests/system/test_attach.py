@@ -143,7 +143,7 @@ def test_stdin_once_closes_the_input_when_the_first_client_disconnects(node, cli
     assert node.logged("web") == ["started", "got-one", "end-of-input"]
 
 
-def test_without_stdin_input_is_refused_and_output_arrives(node, clients):
+def test_attach_without_stdin_refuses_input_and_returns_output(node, clients):
     node.launch(specs.pod("web", specs.container(script="trap 'exit 0' TERM; while :; do echo tick; sleep 0.1; done")))
     client = attach(clients, node, "-i", "web")
     client.expect("Unable to pass standard input", "err")

@@ -69,7 +69,7 @@ def lines(node, name, count, container="main"):
     return node.logged(name, container)
 
 
-def test_a_container_gets_all_that_a_specification_edits(cdi):
+def test_a_container_gets_all_edits_of_a_specification(cdi):
     library = os.path.join(cdi.data, "library")
     with open(library, "w", encoding="ascii") as file:
         file.write("of the node\n")
@@ -110,7 +110,7 @@ def test_init_containers_sidecars_and_ephemeral_containers_get_the_devices(cdi):
     assert lines(cdi, "kinds", 1, "late") == ["has"]
 
 
-def test_a_node_made_by_mknod_is_the_device_and_others_are_refused(cdi):
+def test_a_device_node_made_by_mknod_can_be_opened_and_others_are_refused(cdi):
     path = os.path.join(cdi.data, "own-null")
     os.mknod(path, stat.S_IFCHR | 0o600, NULL)
     fifo = os.path.join(cdi.data, "own-fifo")

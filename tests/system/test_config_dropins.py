@@ -148,7 +148,7 @@ def test_other_settings_of_a_dropin_take_effect_at_a_restart(stopped):
     assert stopped.node_object()["status"]["capacity"]["pods"] == "7"
 
 
-def test_the_option_names_another_directory_that_must_exist(stopped, tmp_path):
+def test_config_dir_option_names_a_directory_that_must_exist(stopped, tmp_path):
     write_dropin(stopped, "10.conf", "maxPods: 7\n")
     (tmp_path / "9.conf").write_text(HEAD + "maxPods: 9\n", encoding="utf-8")
     plain = stopped.command()

@@ -26,7 +26,7 @@ def verdicts(theme):
 
 @pytest.mark.data
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_theme_is_validated_in_one_run(theme):
+def test_all_manifests_of_a_theme_are_validated_in_one_run(theme):
     directory = os.path.join(CORPUS, theme)
     answer = subprocess.run([harness.program("mainstay"), "validate", *sorted(os.listdir(directory))], cwd=directory,
                             check=False, timeout=world.DEADLINE, encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE)

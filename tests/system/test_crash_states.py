@@ -122,5 +122,5 @@ def test_desired_pods_run_from_each_state_that_a_power_cut_can_leave(record, par
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.slow
-def test_a_power_cut_does_not_prevent_a_rollback_and_repeats_none(record, part):
+def test_a_power_cut_neither_prevents_nor_repeats_a_rollback(record, part):
     record(run_rollback).try_states(3, part, boot(expect_rollback))

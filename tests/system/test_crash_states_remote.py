@@ -165,7 +165,7 @@ def test_index_is_completely_old_or_new_after_a_power_cut(record, part):
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_power_cut_does_not_prevent_a_rollback_of_an_index_and_repeats_none(record, part):
+def test_a_power_cut_neither_prevents_nor_repeats_a_rollback_of_an_index(record, part):
     record(run_index_rollback, make_sourced).try_states(1, part, boot_sourced(expect_index_rollback), 30, first=3)
 
 

@@ -69,7 +69,7 @@ def test_wait_refuses_invalid_conditions(node):
     wait(node.is_ready, "the agent runs")
 
 
-def test_pods_of_an_api_server_are_not_waited_for(make_member):
+def test_critical_api_server_pods_are_not_waited_for(make_member):
     """Bound pods and those that the node has created for a DaemonSet are not waited for, regardless of their fields."""
     member = make_member(start=False)
     may_place(member.api)

@@ -244,7 +244,7 @@ def test_ephemeral_volume_needs_a_driver_that_declares_it(make_member, make_driv
 
 
 @pytest.mark.parametrize("has_info", [True, False])
-def test_ephemeral_volume_of_the_server_has_pod_information_if_its_driver_requires_it(make_member, make_driver, has_info):
+def test_ephemeral_volume_of_an_api_server_pod_has_pod_information_if_the_driver_requires_it(make_member, make_driver, has_info):
     member = make_member()
     driver = make_driver(member)
     csi_driver_object(member, volumeLifecycleModes=["Persistent", "Ephemeral"], podInfoOnMount=has_info)

@@ -113,7 +113,7 @@ def test_volume_is_published_again_after_a_restart_of_the_agent(make):
     assert member.init("web") == pid
 
 
-def test_tokens_are_given_to_the_driver_and_to_nobody_else(make):
+def test_tokens_are_passed_only_to_the_driver(make):
     member, driver = make(tokenRequests=[{"audience": ""}, {"audience": "vault", "expirationSeconds": 1200}])
     start(member)
     assert TOKENS not in driver.call("NodeStageVolume")["context"]

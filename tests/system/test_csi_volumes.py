@@ -225,7 +225,7 @@ def test_volume_of_an_unknown_pod_is_unmounted_once_its_driver_is_registered(nod
     wait_cleaned(node)
 
 
-def test_driver_that_crashes_and_comes_back_loses_no_volume(node, driver):
+def test_restarted_driver_loses_no_volume_after_a_crash(node, driver):
     node.drop(csi_pod("web"))
     node.wait_running("web")
     driver.crash()

@@ -100,7 +100,7 @@ def test_repeatedly_evicted_daemon_pod_backs_off(node):
 
 # ---- manifests that break while no agent runs ----
 
-def test_labels_apply_to_a_set_whose_manifest_broke_while_no_agent_ran(make_node):
+def test_labels_apply_to_a_daemonset_whose_manifest_became_invalid_while_no_agent_ran(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     node.drop(specs.daemonset("picky", nodeSelector={"role": "a"}))
     node.drop(specs.daemonset("absent", nodeSelector={"role": "b"}))
@@ -158,7 +158,7 @@ def test_new_agent_keeps_the_old_pod_of_a_surge_until_the_new_one_is_available(n
     assert second["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_new_agent_knows_which_pod_of_a_set_was_being_stopped(node):
+def test_new_agent_continues_to_stop_the_same_pod_of_a_daemonset(node):
     """Otherwise the oldest pod would count as the one that serves, and the newer one would stop."""
     lingers = SERVES.replace("sleep 0.3", "while ! test -e /v/end; do sleep 0.1; done")
     for version in ("0", "1"):
@@ -277,7 +277,7 @@ def test_kills_do_not_prevent_a_rollback(node):
     assert "successfully rolled out" in run_cli(node, "rollout", "status", "ds/logs")
 
 
-def test_new_agent_gives_a_rollout_time_before_it_rolls_back(clocked):
+def test_new_agent_extends_the_deadline_of_a_rollout_before_a_rollback(clocked):
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "600"}}}
     clocked.drop(locked(clocked, "1", ALONE, **deadline))
     wait_for(clocked, "1")
@@ -292,7 +292,7 @@ def test_new_agent_gives_a_rollout_time_before_it_rolls_back(clocked):
 
 
 @pytest.mark.parametrize("order", [("undo",), ("restart",)])
-def test_a_confirmed_request_survives_an_agent_kill(node, order):
+def test_a_confirmed_request_survives_a_kill_of_the_agent(node, order):
     for version in "12":
         node.drop(locked(node, version, ALONE))
         wait_for(node, version)

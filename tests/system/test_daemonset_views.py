@@ -64,7 +64,7 @@ def test_watch_of_an_unwatchable_resource_is_refused(shared_node):
         assert (answer.returncode, answer.stdout) == (2, "") and f"{resource} cannot be watched" in answer.stderr
 
 
-def test_json_watch_prints_each_state_of_a_set(node):
+def test_json_watch_prints_each_state_of_a_daemonset(node):
     with watch(node, "get", "ds", "logs", "-n", "default", "-w", "-o", "json") as watching:
         try:
             node.drop(specs.daemonset("other"))

@@ -197,7 +197,7 @@ def test_dump_has_the_api_server_without_tokens(make_member):
         assert word not in text + member.said()
 
 
-def test_dump_shows_what_waits_for_an_unreachable_api_server(make_member):
+def test_dump_shows_requests_that_wait_for_an_unreachable_api_server(make_member):
     member = make_member()
     member.bind("web")
     member.wait_reported_phase("web", "Running")

@@ -208,7 +208,7 @@ def test_layers_on_top_of_a_changed_one_are_unpacked_again(tmp_path, serve, stor
     world.expect_new(top)
 
 
-def test_sources_are_the_files_that_the_layers_of_the_base_show(tmp_path, serve):
+def test_sources_are_the_visible_files_of_the_base_layers(tmp_path, serve):
     """Replaced and hidden files, hard links, and paths through symbolic links."""
     def tar(*members):
         path = tmp_path / "layer.tar"
@@ -431,7 +431,7 @@ def test_a_broken_artifact_is_reported_and_the_layers_are_pulled(world, fault):
 
 
 @pytest.mark.parametrize("answer", [500, 403, 200])
-def test_a_registry_that_cannot_list_referrers_is_pulled_from(world, answer):
+def test_an_image_is_pulled_from_a_registry_that_cannot_list_referrers(world, answer):
     world.pull_old()
 
     def behave(handler):
@@ -556,7 +556,7 @@ def test_a_created_delta_gives_the_new_image(tmp_path, serve, case):
                 assert file.read() == data, name
 
 
-def test_a_delta_of_images_of_the_store_is_that_of_their_archives(world, tmp_path):
+def test_a_delta_of_stored_images_equals_that_of_their_archives(world, tmp_path):
     world.pull_old()
     status, said, _ = world.pull_new()
     assert status == 0, said
@@ -730,7 +730,7 @@ def test_a_broken_delta_in_preload_is_reported_and_waits_for_an_image(make_node,
     expect_version(node, "one", "1", LIBRARY)
 
 
-def test_an_agent_killed_while_a_delta_is_applied_repeats_it(make_node, versions):
+def test_a_delta_is_applied_again_after_the_agent_is_killed_meanwhile(make_node, versions):
     old, _, delta = versions
     node = make_node(archive=old)
     node.launch(reader("one", "example.com/team/app:1"))

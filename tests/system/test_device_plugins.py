@@ -73,7 +73,7 @@ def rejection(pod):
     return pod["status"].get("reason"), pod["status"].get("message", "")
 
 
-def test_devices_count_in_capacity_and_the_healthy_ones_in_allocatable(node, make_plugin):
+def test_capacity_has_all_devices_and_allocatable_the_healthy_ones(node, make_plugin):
     plugin = make_plugin(devices={**TWO, "c": HEALTHY, "d": HEALTHY})
     wait_counts(node, 4, 4)
     plugin.set_devices({**TWO, "c": UNHEALTHY, "d": HEALTHY})
@@ -135,7 +135,7 @@ def test_allocation_of_a_plugin_reaches_the_container(node, make_plugin, tmp_pat
         [{"name": GPU, "resources": [{"resourceID": "a", "health": HEALTHY}, {"resourceID": "b", "health": HEALTHY}]}]
 
 
-def test_mount_of_a_plugin_is_a_new_directory_a_link_or_a_file(node, make_plugin, tmp_path):
+def test_mount_of_a_plugin_may_be_a_new_directory_a_link_or_a_file(node, make_plugin, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "file").write_text("config", encoding="ascii")
     (tmp_path / "link").symlink_to("file")
@@ -182,7 +182,7 @@ def test_restarted_container_keeps_its_device_without_a_call(node, make_plugin):
     assert plugin.count("Allocate") == 1
 
 
-def test_init_container_leaves_its_device_to_the_sidecar_but_not_to_others(node, make_plugin):
+def test_init_container_passes_its_device_on_to_the_sidecar_but_not_to_others(node, make_plugin):
     make_plugin()
     wait_counts(node, 2, 2)
     sidecar = device_container("sidecar", restartPolicy="Always")
@@ -229,7 +229,7 @@ def test_refused_allocation_keeps_the_pod_waiting(node, make_plugin):
     node.wait_running("web")
 
 
-def test_health_of_a_device_is_in_the_status_and_the_pod_keeps_running(node, make_plugin):
+def test_device_health_is_reported_in_the_status_while_the_pod_keeps_running(node, make_plugin):
     plugin = make_plugin(devices={"a": HEALTHY})
     wait_counts(node, 1, 1)
     node.drop(device_pod("web"))
@@ -297,7 +297,7 @@ def test_device_is_allocated_once_if_the_agent_dies_during_the_allocation(node, 
     assert environment(node, "web")["DEVICES"] == "a"
 
 
-def test_without_plugins_no_process_runs_and_an_idle_one_ends(node, make_plugin):
+def test_plugin_process_runs_only_while_it_is_needed(node, make_plugin):
     assert not host_process(node)
     assert PodResources(node).list() == {}
     pid = host_process(node)
@@ -333,7 +333,7 @@ def test_pod_resources_list_devices_of_active_pods(node, make_plugin):
     assert grpc.StatusCode.RESOURCE_EXHAUSTED in codes
 
 
-def test_unknown_programs_on_the_socket_affect_no_other_plugin(node, make_plugin):
+def test_invalid_clients_of_the_registration_socket_affect_no_plugin(node, make_plugin):
     make_plugin()
     wait_counts(node, 2, 2)
     path = os.path.join(node.directory, "kubelet", "device-plugins", "kubelet.sock")

@@ -347,7 +347,7 @@ def test_pod_reaches_other_machines_with_the_nodes_address_of_each_family(make_b
 
 # ---- the node's own IPv6 ----
 
-def test_node_follows_routers_as_before_when_it_forwards_ipv6(make_built_in):
+def test_node_still_follows_router_advertisements_when_it_forwards_ipv6(make_built_in):
     """The kernel ignores the advertisements of routers at an interface with accept_ra=1 once IPv6 is forwarded."""
     node = make_built_in(start=False)
     node.run_inside("ip", "link", "add", "deaf0", "type", "bridge")
@@ -360,7 +360,7 @@ def test_node_follows_routers_as_before_when_it_forwards_ipv6(make_built_in):
     remove(node, "web")
 
 
-def test_node_that_forwards_already_keeps_its_settings(make_built_in):
+def test_node_that_already_forwards_keeps_its_settings(make_built_in):
     node = make_built_in(start=False)
     node.run_inside("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding")
     node.start()

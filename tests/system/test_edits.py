@@ -540,7 +540,7 @@ def test_an_invalid_edit_is_ignored_until_it_is_corrected(node):
     assert identity(node, "web", "b") == second
 
 
-def test_last_of_several_quick_edits_counts(node):
+def test_last_of_several_quick_edits_is_applied(node):
     pod = two_containers()
     node.launch(pod)
     second = identity(node, "web", "b")

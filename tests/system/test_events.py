@@ -26,7 +26,7 @@ def wait_event(node, name, reason):
                 lambda: f"{name} has an event {reason}; it has {json.dumps(events(node, name), indent=1)}")
 
 
-def test_pod_start_records_pulled_created_started(node):
+def test_pod_start_records_pulled_created_and_started_events(node):
     pod = node.launch(specs.pod("web"))
     found = events(node, "web")
     assert [event["reason"] for event in found] == ["Pulled", "Created", "Started"]

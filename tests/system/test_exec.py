@@ -73,7 +73,7 @@ def test_the_first_container_is_the_default_and_is_printed(busy):
     assert (answer.stdout, answer.stderr) == ("hello\n", 'Defaulted container "main" out of: main, side\n')
 
 
-def test_stdin_eof_reaches_process(busy):
+def test_end_of_stdin_reaches_the_command(busy):
     assert busy.cli("exec", "-i", "web", "-c", "side", "--", "wc", "-c", input="12345").stdout.strip() == "5"
     assert busy.cli("exec", "web", "-c", "side", "--", "wc", "-c").stdout.strip() == "0", "without -i there is none"
 
@@ -89,7 +89,7 @@ def test_ten_mebibytes_pass_through_exec_unchanged(busy, tmp_path):
     assert hashlib.sha256(out).hexdigest() == hashlib.sha256(data).hexdigest()
 
 
-def test_output_for_a_slow_reader_is_not_lost(busy):
+def test_no_output_is_lost_if_the_client_reads_slowly(busy):
     with spawn(busy, "web", "-c", "side", "--", "sh", "-c", "head -c 3000000 /dev/zero; echo end",
                stdout=subprocess.PIPE) as session:
         first = session.stdout.read(1)

@@ -76,7 +76,7 @@ def without_leak_check(node):
     return lambda: {**given, "ASAN_OPTIONS": f"{given['ASAN_OPTIONS']}:detect_leaks=0"}
 
 
-def test_a_pull_that_cannot_fork_is_reported_and_leaves_nothing_incomplete(make_node, registry):
+def test_a_pull_that_cannot_fork_is_reported_and_leaves_no_incomplete_files(make_node, registry):
     """mainstay-image is started, and then cannot fork a process that fetches, or one that unpacks a layer."""
     node = make_node(start=False, config={"mainstay": {"insecureRegistries": [registry.host]}})
     node.environment = without_leak_check(node)

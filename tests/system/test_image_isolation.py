@@ -284,7 +284,7 @@ def test_a_registry_does_not_learn_the_download_progress_of_a_private_layer(stor
     hang.set()
 
 
-def test_download_of_an_attacker_is_not_resumed_by_others(store, serve):
+def test_download_of_an_attacker_is_not_resumed_by_other_pulls(store, serve):
     image, hang, asked = Blobs(PRIVATE), threading.Event(), threading.Event()
     (layer,) = image.layers
 
@@ -341,7 +341,7 @@ def test_a_sweep_does_not_reveal_the_images_of_others(store, victim, serve):
 
 
 @pytest.mark.parametrize("how", ["delta", "configuration"])
-def test_an_image_does_not_remove_the_blobs_of_another_one(store, serve, how):
+def test_an_image_does_not_remove_the_blobs_of_another_image(store, serve, how):
     public = serve(Blobs(test_deltas.OLD))
     store.pulled(public, "public/x:latest")
     (layer,) = public.image.layers
@@ -409,7 +409,7 @@ def test_the_registry_authorizes_the_base_image_for_a_new_secret(store, serve):
     assert registry.sent < len(locked.new.blobs[locked.new.layers[0]]) / 10
 
 
-def test_a_base_that_the_registry_does_not_give_is_not_used(store, serve):
+def test_a_base_image_that_the_registry_does_not_authorize_is_not_used(store, serve):
     locked = Locked(serve, PASSWORD, "newer")
     registry = locked.registry
     store.pulled(registry, "team/app:latest", login(registry))
@@ -420,7 +420,7 @@ def test_a_base_that_the_registry_does_not_give_is_not_used(store, serve):
     assert registry.asked(f"/manifests/{locked.old.digest}") and registry.asked(locked.new.layers[0])
 
 
-def test_an_image_that_the_registry_gives_again_is_not_fetched_again(store, serve):
+def test_an_image_that_the_registry_authorizes_again_is_not_fetched_again(store, serve):
     locked = Locked(serve, PASSWORD, "newer")
     registry = locked.registry
     store.pulled(registry, "team/app:latest", login(registry))
@@ -527,7 +527,7 @@ def test_a_pod_does_not_run_a_private_image_that_another_registry_describes(priv
     assert not any(node.find_init(name) for name in ("forged", "copied", "named"))
 
 
-def test_an_allowlisted_repository_does_not_open_the_images_of_another_one(private_node):
+def test_an_allowlisted_repository_gives_no_access_to_images_of_another_one(private_node):
     node, home, _ = private_node(imagePullCredentialsVerificationPolicy="NeverVerifyAllowlistedImages",
                                  preloadedImagesVerificationAllowlist=["registry.invalid/open/*"])
     node.drop(pod("named", f"registry.invalid/open/x@{home.digest('private/app:1')}"))

@@ -113,7 +113,7 @@ def test_node_with_an_empty_store_runs_an_index_from_a_usb_stick(make_empty, ind
     assert "Pulling" not in node.cli("get", "events").stdout, "it was here before the pod"
 
 
-def test_node_fetches_only_what_its_pods_need(make_empty, index, nginx):
+def test_node_fetches_only_images_that_its_pods_need(make_empty, index, nginx):
     mine, other = image("mine"), image("other")
     elsewhere = specs.daemonset("elsewhere", nodeSelector={"shop/till": "yes"})
     elsewhere["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.invalid/other:1"

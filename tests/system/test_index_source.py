@@ -129,7 +129,7 @@ def test_a_write_is_refused_with_the_file_of_the_index(make_sourced, make_nginx,
     wait(lambda: not node.pods(), "the pod is gone")
 
 
-def test_unchanged_content_costs_one_small_request(make_sourced, make_nginx, index):
+def test_unchanged_content_causes_only_one_small_request(make_sourced, make_nginx, index):
     index.write({"web.yaml": specs.pod("web"), "filler.yaml": b"# " + b"x" * 9000 + b"\n" + specs.text(specs.pod("db")).encode()})
     os.utime(index.path, (time.time() - 60,) * 2)
     nginx = make_nginx()
@@ -142,7 +142,7 @@ def test_unchanged_content_costs_one_small_request(make_sourced, make_nginx, ind
         assert line[1:3] == ["/index.json", "304"] and int(line[3]) + int(line[4]) <= 1024, line
 
 
-def test_an_index_that_changes_within_a_second_is_seen(make_sourced, make_nginx, index):
+def test_an_index_that_changes_within_a_second_is_noticed(make_sourced, make_nginx, index):
     """nginx builds its ETag from the size and the second of the last change."""
     later = time.time() + 600  # so that the change counts as recent regardless of the time of the fetch
 
@@ -309,7 +309,7 @@ def test_a_misbehaving_server_stops_no_pod(make_sourced, make_nginx, index, tmp_
     assert node.status("web")["restartCount"] == 0
 
 
-def test_a_stick_is_a_source(make_sourced, index, keys, tmp_path):
+def test_a_usb_stick_can_be_the_source(make_sourced, index, keys, tmp_path):
     index.write({"web.yaml": specs.pod("web")})
     node = make_sourced("file://" + index.path)
     node.wait_running("web")
@@ -332,7 +332,7 @@ def test_a_stick_is_a_source(make_sourced, index, keys, tmp_path):
     assert node.init("web") == init
 
 
-def test_an_index_brings_the_next_keys(make_sourced, index, keys):
+def test_an_index_delivers_the_next_keys(make_sourced, index, keys):
     index.write({"web.yaml": specs.pod("web")})
     node = make_sourced("file://" + index.path)
     node.wait_running("web")
@@ -396,7 +396,7 @@ def test_loss_of_the_manifests_does_not_restore_revoked_keys(make_sourced, index
     expect_second_key_only(node, index, keys)
 
 
-def test_index_in_use_brings_its_keys_again_after_a_change_of_the_configured_ones(make_sourced, index, keys):
+def test_index_in_use_restores_its_keys_after_the_configured_ones_change(make_sourced, index, keys):
     index.write({"web.yaml": specs.pod("web")}, keys=[keys[1].public])
     index.write({"web.yaml": specs.pod("web")}, keys=[keys[1].public])
     node = make_sourced("file://" + index.path)
@@ -411,7 +411,7 @@ def test_index_in_use_brings_its_keys_again_after_a_change_of_the_configured_one
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "removed", "a directory"])
-def test_damaged_trust_accepts_nothing_new_and_is_reported(make_sourced, index, damage):
+def test_damaged_record_of_trusted_keys_is_reported_and_accepts_no_new_index(make_sourced, index, damage):
     index.write({"web.yaml": specs.pod("web")})
     node = make_sourced("file://" + index.path)
     wait_in_use(node, 1)

@@ -177,7 +177,7 @@ def ends_of(node):
     return [event for event in events(node) if event.endswith((" end", " hook"))]
 
 
-def test_pre_stop_hooks_of_sidecars_start_with_the_termination_and_their_signals_wait_for_the_others(node):
+def test_sidecar_pre_stop_hooks_start_with_the_termination_and_signals_wait_for_the_others(node):
     hooks = after("first hook", "second hook", "main hook")
     main = f"trap '{hooks}record main end; exit 0' TERM; record main ready"
     # The hook of the first sidecar runs longer than the main container.
@@ -231,7 +231,7 @@ def test_the_shim_stops_a_sidecar_that_awaits_its_turn_without_an_agent(node, wi
     node.wait_gone("alone")
 
 
-def test_a_shorter_deletion_does_not_signal_a_sidecar_before_its_turn(node):
+def test_a_shortened_grace_period_does_not_signal_a_sidecar_before_its_turn(node):
     main = f"trap '{after('gate')}record main end; exit 0' TERM; record main ready"
     node.launch(init_pod(node, "hurried", [sidecar("side")], recorder("main", main), terminationGracePeriodSeconds=1200))
     wait(lambda: {"side start", "main ready"} <= set(events(node)), lambda: f"all are ready: {events(node)}")

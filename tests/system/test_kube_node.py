@@ -227,7 +227,7 @@ def test_lease_written_by_another_client_is_read_again(api, run):
 @pytest.mark.parametrize("how", [
     {"status": 500}, {"status": 503, "retry_after": 1}, {"status": 429, "retry_after": 2}, {"reset": True},
     {"body": b"{"}, {"body": b"[]"}, {"cut": 40}, {"status": 409}, {"status": 401}, {"status": 403}])
-def test_failing_server_is_retried_with_back_off(api, run, how):
+def test_failed_requests_are_retried_with_back_off(api, run, how):
     fault = api.misbehave(**how)
     start = time.monotonic()
     program = run()

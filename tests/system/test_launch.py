@@ -88,7 +88,7 @@ def test_the_working_directory_is_created_and_entered(node):
     assert os.readlink(f"/proc/{node.init('cwd')}/cwd") == "/var/made/here"
 
 
-def test_a_container_has_a_root_and_namespaces_of_its_own(node):
+def test_a_container_has_a_separate_root_and_namespaces(node):
     node.launch(specs.pod("apart"))
     pid, shim = node.init("apart"), node.shim("apart")
     for kind in ("mnt", "pid", "ipc"):

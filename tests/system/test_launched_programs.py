@@ -143,7 +143,7 @@ def test_launch_server_of_a_unit_refuses_root_outside_of_the_unit():
 
 
 @pytest.mark.parametrize("variable", ["LD_PRELOAD=/nonexistent.so", "PATH=/nonexistent", "GCONV_PATH=/nonexistent"])
-def test_a_client_does_not_change_what_a_program_executes(server, variable):
+def test_a_client_cannot_change_which_files_a_program_executes(server, variable):
     name, value = variable.split("=")
     client = subprocess.Popen(["env", variable, harness.program("launch/mainstay-image"), "pull", "--store",
                                os.path.join(server.directory, "store"), "docker.io/library/none:1"], stdin=subprocess.PIPE,

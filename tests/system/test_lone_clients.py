@@ -125,12 +125,12 @@ def test_deletion_of_a_missing_object_is_not_found(lone, path):
     assert (status, answer["reason"]) == (404, "NotFound")
 
 
-def test_the_pod_of_a_manifest_is_named_on_request(lone):
+def test_not_found_error_names_the_pod_of_the_manifest(lone):
     status, answer = lone.ask(PODS + "/solo")
     assert (status, answer["message"]) == (404, 'pods "solo" not found; the pod of this manifest is solo-node1')
 
 
-def test_a_change_of_the_node_names_its_configuration(lone):
+def test_a_write_to_the_node_is_refused_with_its_configuration_file(lone):
     for body in {"metadata": {"labels": {"a": "b"}}}, {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}:
         status, answer = lone.ask("/api/v1/nodes/node1", method="PATCH", body=body)
         assert status == 405 and answer["message"].endswith(lone.node.config)
@@ -145,7 +145,7 @@ def test_the_node_cannot_be_deleted(lone):
 @pytest.mark.parametrize("path", ["/apis/apps/v1/namespaces/default/deployments", "/apis/apps/v1/namespaces/default/replicasets",
                                   "/apis/apps/v1/namespaces/default/statefulsets", "/api/v1/namespaces/default/services",
                                   "/apis/batch/v1/namespaces/default/jobs", "/apis/batch/v1/namespaces/default/cronjobs"])
-def test_kinds_that_never_run_here_are_empty_lists_with_a_warning(lone, path):
+def test_unsupported_kinds_are_empty_lists_with_a_warning(lone, path):
     assert lone.get(path)["items"] == []
     assert lone.get(path, headers=TABLE)["rows"] == []
     status, answer = lone.ask(path, method="POST", body={"metadata": {"name": "a"}})
@@ -154,13 +154,13 @@ def test_kinds_that_never_run_here_are_empty_lists_with_a_warning(lone, path):
 
 # Documents by which kubectl validates and explains
 
-def test_the_documents_of_openapi_v2_are_empty(lone):
+def test_openapi_v2_documents_are_empty(lone):
     protobuf = {"Accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
     assert lone.api.request("/openapi/v2", certificate=lone.admin, headers=protobuf) == (200, "")
     assert lone.get("/openapi/v2")["definitions"] == {}
 
 
-def test_the_documents_of_openapi_v3_have_the_fields_of_manifests(lone):
+def test_openapi_v3_documents_have_the_fields_of_manifests(lone):
     paths = lone.get("/openapi/v3")["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/scheduling.k8s.io/v1"} <= set(paths)
     document = lone.get(paths["api/v1"]["serverRelativeURL"])
@@ -178,7 +178,7 @@ def test_the_documents_of_openapi_v3_have_the_fields_of_manifests(lone):
 @pytest.mark.parametrize("version,kind,description", [
     ("api/v1", "Node", "Made by this node, and in no manifest."), ("apis/apps/v1", "Deployment", "This node runs no object of this kind."),
     ("api/v1", "Service", "This node runs no object of this kind.")])
-def test_the_documents_state_whether_the_node_has_other_kinds(lone, version, kind, description):
+def test_openapi_documents_state_whether_the_node_has_other_kinds(lone, version, kind, description):
     schemas = lone.get(f"/openapi/v3/{version}")["components"]["schemas"].values()
     assert [schema["description"] for schema in schemas
             if any(found["kind"] == kind for found in schema.get("x-kubernetes-group-version-kind", []))] == [description]
@@ -193,7 +193,7 @@ def test_hidden_secret_values_are_base64_of_the_same_length(lone):
     assert "aGVsbG8" not in json.dumps(lone.get(SECRETS))
 
 
-def test_the_lease_of_the_node_is_renewed_by_each_answer(lone):
+def test_the_lease_of_the_node_is_renewed_in_each_response(lone):
     lease = lone.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node1")
     assert lease["spec"]["holderIdentity"] == "node1" and len(lease["spec"]["renewTime"]) == len("2026-01-02T03:04:05.123456Z")
     later = lone.get("/apis/coordination.k8s.io/v1/leases")["items"][0]
@@ -252,7 +252,7 @@ def test_the_proxy_of_the_node_serves_the_kubelet_api(lone, node):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nodes/node2/proxy/pods", "/api/v1/nodes/node11/proxy/pods", "/api/v1/nodes/node1/proxypods"])
-def test_other_paths_are_not_the_proxy_of_the_node(lone, path):
+def test_other_paths_are_not_forwarded_to_the_proxy_of_the_node(lone, path):
     status, answer = lone.ask(path)
     assert (status, answer["kind"]) == (404, "Status")
 

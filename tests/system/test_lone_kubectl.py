@@ -141,7 +141,7 @@ stringData: {password: hello}
 """
 
 
-def test_writes_print_the_file_of_the_object(kubectl, lone):
+def test_kubectl_prints_the_file_of_an_object_that_it_cannot_write(kubectl, lone):
     stock, solo = os.path.join(lone.node.manifests, "stock.yaml"), os.path.join(lone.node.manifests, "solo.yaml")
     lone.node.write(STOCK, "stock.yaml")
     wait(lambda: kubectl.run("get", "cm/words", "secret/keys", check=False).returncode == 0, "the objects exist")

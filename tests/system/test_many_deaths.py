@@ -95,7 +95,7 @@ def wait_started(node, expected):
 
 
 @pytest.mark.long
-def test_each_killed_shim_is_one_restart_with_an_unknown_exit(node):
+def test_each_killed_shim_causes_one_restart_with_an_unknown_exit_code(node):
     names = launch_starters(node)
     expected, kills, chance = dict.fromkeys(names, 1), 0, many.make_random()
     for _ in range(many.scaled(200 // KILLED_AT_ONCE)):

@@ -81,7 +81,7 @@ def test_a_file_is_mounted_below_a_data_volume(node):
     assert world.read(f"{root}{OUTER}/single") == "one", "a subPath is not updated, and is still there"
 
 
-def test_a_mount_point_hides_a_key_of_its_name_also_after_an_update(node):
+def test_a_mount_point_hides_a_key_of_its_name_even_after_an_update(node):
     drop_objects(node)
     node.launch(nested_pod("hides", {"a": DATA_VOLUMES["configMap"], "b": {"hostPath": {"path": f"{node.data}/file",
                                                                                        "type": "FileOrCreate"}}},
@@ -176,7 +176,7 @@ def test_a_mount_point_in_a_directory_of_keys_hides_them(node):
     assert os.listdir(f"{root}/sub") == ["inner"]
 
 
-def test_a_mount_point_in_a_part_of_a_volume_must_exist(node):
+def test_a_mount_point_in_a_sub_path_must_exist(node):
     """Like in the kubelet, no mount point is created in a subPath, nor in read-only volumes of other kinds."""
     os.makedirs(f"{node.data}/there/inner")
     drop_objects(node)

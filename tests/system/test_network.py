@@ -217,7 +217,7 @@ def job(script, ports=()):
                      restartPolicy="Never", volumes=[{"name": "v", "emptyDir": {}}])
 
 
-def test_completed_pod_of_a_file_releases_address_port_and_volumes_and_runs_again_after_an_edit(net):
+def test_completed_static_pod_releases_address_port_and_volumes_and_runs_again_after_an_edit(net):
     ports = [{"containerPort": 8080, "hostPort": 18086}]
     net.drop(job("echo x > /v/x", ports))
     uid = net.wait_phase("job", "Succeeded")["metadata"]["uid"]

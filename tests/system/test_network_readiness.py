@@ -264,7 +264,7 @@ def test_pods_of_a_lone_node_that_joins_keep_their_network_until_they_are_starte
     assert f"{joining.bin}/calico ADD" in world.read(joining.log)
 
 
-def test_lone_node_waits_if_it_is_configured_to_wait(make_node):
+def test_lone_node_waits_for_a_network_if_configured(make_node):
     node = make_node(start=False)
     cni, plugins = os.path.join(node.directory, "net.d"), os.path.join(node.directory, "cni-bin")
     node.write_config(mainstay={"builtInNetwork": False, "cniConfDir": cni, "cniBinDir": plugins})

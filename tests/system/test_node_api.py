@@ -391,7 +391,7 @@ def test_data_that_arrives_with_the_request_reaches_the_session(served):
     assert session.text("stdout").split()[0] == hashlib.sha256(data).hexdigest()
 
 
-def test_large_output_for_a_slow_reader_is_whole_and_stalls_no_other_client(served):
+def test_large_output_for_a_slow_reader_is_complete_and_stalls_no_other_client(served):
     session = served.spdy_session("sh", "-c", "head%20-c%205000000%20/dev/zero")
     session.client.until(lambda: session.client.data[session.ids["stdout"]])
     assert served.get("/healthz") == (200, "ok"), "other clients are served"

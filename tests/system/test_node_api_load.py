@@ -108,7 +108,7 @@ def test_resources_of_a_client_that_vanishes_are_freed(served):
     wait(lambda: len(os.listdir(f"/proc/{served.node.agent.pid}/fd")) <= agent, "those of the agent, too")
 
 
-def test_a_session_whose_client_does_not_read_stalls_no_other(served):
+def test_a_session_whose_client_does_not_read_stalls_no_other_session(served):
     stalled = served.spdy_session("yes")
     wait(lambda: processes(served, "yes"), "the command runs")
     session = served.spdy_session("sh", "-c", "head%20-c%203000000%20/dev/zero")

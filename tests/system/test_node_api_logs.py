@@ -89,7 +89,7 @@ def test_a_followed_log_ends_with_its_container(served):
     assert log.all() == b"last\n"
 
 
-def test_the_process_ends_with_a_client_that_follows(served):
+def test_log_process_ends_when_a_following_client_disconnects(served):
     log = Log(served, query="follow=1&tailLines=1")
     assert log.line() == LINE + "\n"
     assert log_processes(served)
@@ -97,7 +97,7 @@ def test_the_process_ends_with_a_client_that_follows(served):
     wait(lambda: not log_processes(served), "the process has ended")
 
 
-def test_the_process_ends_with_a_client_that_does_not_read(served):
+def test_log_process_ends_when_a_stalled_client_disconnects(served):
     log = Log(served)
     wait(lambda: log_processes(served), "a process reads the log")
     log.close()
@@ -123,7 +123,7 @@ def test_a_followed_log_ends_with_the_agent(served):
     served.node.start()
 
 
-def test_the_process_does_not_have_the_descriptors_of_the_agent(served):
+def test_log_process_does_not_inherit_descriptors_of_the_agent(served):
     """The process has neither the agent's lock nor its sockets: otherwise another agent could not start, or a client
     would wait for the process."""
     log = Log(served, query="follow=1&tailLines=1")

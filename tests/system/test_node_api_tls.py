@@ -75,7 +75,7 @@ def test_ciphers_with_forward_secrecy_are_offered_in_the_servers_order(archive, 
 
 
 @pytest.mark.parametrize("kind, mine, other", [("RSA", RSA, ECDSA), ("ECDSA", ECDSA, RSA)])
-def test_suites_of_the_configuration_are_those_of_tls_1_2_alone(archive, tmp_path, kind, mine, other):
+def test_configured_cipher_suites_apply_only_to_tls_1_2(archive, tmp_path, kind, mine, other):
     """Only suites for the kind of key that the certificate has are accepted."""
     suites = [mine + "AES_256_GCM_SHA384", mine + "AES_128_CBC_SHA", other + "CHACHA20_POLY1305_SHA256",
               "TLS_RSA_WITH_AES_128_GCM_SHA256"]
@@ -89,7 +89,7 @@ def test_suites_of_the_configuration_are_those_of_tls_1_2_alone(archive, tmp_pat
         assert version == "TLSv1.3" and suite in ("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256")
 
 
-def test_without_a_suite_for_the_key_only_tls_1_3_remains(archive, tmp_path):
+def test_only_tls_1_3_is_offered_without_a_suite_for_the_key(archive, tmp_path):
     with serve(archive, str(tmp_path), tlsCipherSuites=[RSA + "AES_128_GCM_SHA256"]) as api:
         assert handshake(api, TLS12) is None
         assert handshake(api, TLS13)
@@ -101,7 +101,7 @@ def exchange_keys(api, *words):
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
 
-def test_the_key_share_that_clients_send_is_taken_without_a_retry(archive, tmp_path):
+def test_the_key_share_of_a_client_is_accepted_without_a_retry(archive, tmp_path):
     with serve(archive, str(tmp_path)) as api:
         assert handshake(api, TLS13)  # it listens
         for version in ("-tls1_3", "-tls1_2"):
@@ -129,6 +129,6 @@ def test_a_new_agent_may_have_another_configuration(archive, tmp_path):
         assert handshake(api, TLS13)
 
 
-def test_unsupported_curves_alone_are_an_error(archive, tmp_path):
+def test_a_configuration_with_only_unsupported_curves_is_an_error(archive, tmp_path):
     with serve(archive, str(tmp_path), tlsCurvePreferences=[4588]) as api:
         wait(lambda: "tlsCurvePreferences: none of them is supported" in api.said() + api.node.said(), "the reason is said")

@@ -167,7 +167,7 @@ def run_reader(sources, source, name="reader"):
     sources.run(source, f"{name}-{source}", container, volumes=volumes)
 
 
-def test_a_pod_sees_config_maps_and_secrets_of_its_own_source_only(sources):
+def test_a_pod_sees_config_maps_and_secrets_only_of_its_own_source(sources):
     node = sources.make_node()
     put_all(sources)
     for source in SOURCES:
@@ -268,7 +268,7 @@ def test_classes_are_those_of_the_pods_source(sources):
                 node.wait_waiting(f"{source}-as-{other}", "ContainerCreating", says=f'RuntimeClass "of-{other}" not found')
 
 
-def test_services_and_tokens_of_the_server_are_for_its_pods_only(sources):
+def test_services_and_tokens_of_the_api_server_are_available_only_to_its_pods(sources):
     node = sources.make_node()
     node.api.create("services", {"metadata": {"name": "my-db", "namespace": "default"}, "spec": {
         "clusterIP": "10.0.0.7", "ports": [{"port": 5432, "protocol": "TCP"}]}}, "default")
@@ -372,7 +372,7 @@ def test_a_pod_that_moves_to_another_source_sees_its_objects(sources):
     assert seen(node, "web", ["same"])[1] == {"file"}
 
 
-def test_a_daemon_pod_of_the_server_sees_objects_of_the_server_only(sources):
+def test_an_api_server_daemonset_pod_sees_only_api_server_objects(sources):
     """The pod belongs to a set that the node evaluates: the node may read objects to which a bound pod refers."""
     node = sources.make_node(daemonSets="node")
     may_place(node.api)
@@ -392,7 +392,7 @@ def test_a_daemon_pod_of_the_server_sees_objects_of_the_server_only(sources):
 
 
 @pytest.mark.parametrize("source", ["url", "index"])
-def test_a_pod_of_a_url_or_an_index_takes_its_name_from_a_pod_of_the_server(sources, source):
+def test_a_pod_of_a_url_or_an_index_takes_its_name_from_an_api_server_pod(sources, source):
     node = sources.make_node()
     node.start()
     pid = squat(node)

@@ -61,7 +61,7 @@ def test_termination_messages_are_described_without_control_characters(node):
 
 
 @pytest.mark.quick
-def test_variables_come_from_objects_and_from_the_pod_itself(node):
+def test_variables_have_values_of_objects_and_pod_fields(node):
     node.drop(specs.text(
         config_map("map", {"a.b": "from the map", "word": "$(NOT_EXPANDED)"}),
         secret("secret", {"password": "hunter2 $(A)"}, data={"bytes": base64.b64encode(b"b\xc3\xa9").decode()}),
@@ -226,7 +226,7 @@ def test_an_optional_volume_is_empty_until_its_object_appears(node):
     world.wait(lambda: world.read(path_of_volume(node, "reader", "/k")) == "1", "the value is seen")
 
 
-def test_the_pods_own_fields_are_files_and_follow_its_labels(node):
+def test_downward_api_files_follow_the_labels_of_the_pod(node):
     def write_pod_with_labels(labels):
         pod = specs.pod("fields", specs.container(
             resources={"limits": {"memory": "64Mi"}}, volumeMounts=[specs.mount("v", "/v")]),
@@ -252,7 +252,7 @@ def test_the_pods_own_fields_are_files_and_follow_its_labels(node):
     assert node.init("fields") == pid
 
 
-def test_a_projected_volume_puts_several_sources_into_one_directory(node):
+def test_a_projected_volume_combines_several_sources_in_one_directory(node):
     node.drop(specs.text(config_map("map", {"a": "map", "b": "map"}), secret("secret", {"b": "secret"})), "objects.yaml")
     node.launch(volume_pod("all", {"projected": {"defaultMode": 0o600, "sources": [
         {"configMap": {"name": "map"}}, {"secret": {"name": "secret", "items": [{"key": "b", "path": "dir/b"}]}},
@@ -262,7 +262,7 @@ def test_a_projected_volume_puts_several_sources_into_one_directory(node):
     assert mode(f"{at}/dir/b") == 0o600
 
 
-def test_one_key_is_mounted_by_its_sub_path(node):
+def test_a_single_key_is_mounted_by_its_sub_path(node):
     node.drop(config_map("map", {"app.conf": "setting\n"}))
     node.launch(volume_pod("conf", {"configMap": {"name": "map"}}, subPath="app.conf"))
     assert os.path.isfile(path_of_volume(node, "conf")) and world.read(path_of_volume(node, "conf")) == "setting\n"
@@ -369,7 +369,7 @@ def test_mounts_of_the_host_propagate_as_configured(node, propagation, arrives):
         world.run("umount", "--recursive", shared)
 
 
-def test_a_privileged_container_mounts_for_the_host(node):
+def test_mounts_of_a_privileged_container_propagate_to_the_host(node):
     shared = f"{node.data}/shared"
     os.makedirs(f"{shared}/inner")
     world.run("mount", "--bind", shared, shared)

@@ -88,7 +88,7 @@ def pod_with_volumes(node):
 
 @pytest.mark.parametrize("hidden", [DISPENSABLE, *(pytest.param([call], marks=pytest.mark.long) for call in DISPENSABLE)],
                          ids=["all", *DISPENSABLE])
-def test_pods_live_without_calls_that_have_a_substitute(make_old_node, hidden):
+def test_pods_run_without_system_calls_that_have_a_substitute(make_old_node, hidden):
     node = make_old_node(hidden)
     node.start()
     node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"word": "hello\n"}}, "settings.yaml")

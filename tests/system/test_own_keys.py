@@ -31,7 +31,7 @@ def waits(node, word):
 
 
 @pytest.mark.parametrize("annotations", [keys(critical="true", bootstrap="true"), forged()], ids=["critical", "all"])
-def test_pods_of_a_server_are_not_waited_for(make_member, annotations):
+def test_api_server_pods_are_not_waited_for(make_member, annotations):
     member = make_member()
     pod = unready("theirs", annotations=annotations, labels=keys(critical="true"))
     pod["spec"]["nodeName"] = NODE_NAME
@@ -51,7 +51,7 @@ def test_pods_of_a_server_are_not_waited_for(make_member, annotations):
 
 
 @pytest.mark.parametrize("where", ("file", "daemonset", "url"))
-def test_pods_of_manifests_are_waited_for(make_node, where):
+def test_static_pods_are_waited_for(make_node, where):
     server = ManifestServer()
     server.paths["/pods"] = Answer(specs.text(unready("web", annotations=keys(critical="true", bootstrap="true"))).encode())
     config = {"staticPodURL": f"http://127.0.0.1:{server.port}/pods", "httpCheckFrequency": "1s"} if where == "url" else {}
@@ -74,7 +74,7 @@ def test_pods_of_manifests_are_waited_for(make_node, where):
     server.stop()
 
 
-def test_pods_that_the_node_makes_of_a_set_of_a_server_are_not_waited_for(make_member):
+def test_daemonset_pods_of_an_api_server_are_not_waited_for(make_member):
     member = make_member(start=False, daemonSets="node")
     may_place(member.api)
     for source in "file", "api":

@@ -107,7 +107,7 @@ def test_removed_socket_deregisters_and_a_new_one_registers_again(node, registry
     wait_counts(node, 1, 1)
 
 
-def test_dead_plugin_whose_socket_stays_counts_until_it_makes_a_new_one(node, registry):
+def test_dead_plugin_keeps_its_capacity_until_it_replaces_its_socket(node, registry):
     plugin, registrant = registry.both()
     wait_counts(node, 2, 2)
     plugin.end_lists()
@@ -184,7 +184,7 @@ def test_only_sockets_without_a_leading_dot_are_queried_even_in_new_directories(
     wait_counts(node, 2, 0)
 
 
-def test_plugin_that_takes_over_a_resource_stays_when_the_first_socket_goes(node, registry):
+def test_plugin_that_takes_over_a_resource_stays_when_the_first_socket_is_removed(node, registry):
     first = registry.both(socket="first.sock")[1]
     wait_counts(node, 2, 2)
     registry.both(devices={"x": HEALTHY}, endpoint="second", socket="second.sock")

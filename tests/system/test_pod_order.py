@@ -146,7 +146,7 @@ def test_draining_stops_pods_before_their_dependencies(node):
         node.wait_running(name)
 
 
-def test_draining_ends_at_a_pod_that_cannot_be_removed_and_stops_the_pods_before_it(node):
+def test_draining_ends_at_a_pod_that_cannot_be_removed_after_stopping_its_dependents(node):
     node.launch(specs.pod("db"))
     node.launch(after("db", "web", specs.container(volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "emptyDir": {}}]))
     pids = [node.init(name) for name in ("db", "web")]
@@ -168,7 +168,7 @@ def test_draining_ends_at_a_pod_that_cannot_be_removed_and_stops_the_pods_before
     node.drain()
 
 
-def test_draining_does_not_start_a_pod_that_waits(node):
+def test_draining_does_not_start_a_waiting_pod(node):
     node.launch(specs.pod("web"))
     node.drop(after("missing", "late"))
     wait_waits(node, "late", "missing")

@@ -196,7 +196,7 @@ def fixture_registry(archive, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_image_is_kept_and_needs_no_registry(make_clocked_node, registry):
+def test_rollback_keeps_the_image_and_needs_no_registry(make_clocked_node, registry):
     node = make_clocked_node({"mainstay": {"insecureRegistries": [registry.host]}})
 
     def image(tag):
@@ -243,7 +243,7 @@ def not_ready(pod):
 
 
 @pytest.mark.slow
-def test_the_image_comes_back_though_its_tag_was_moved(make_clocked_node, registry):
+def test_rollback_restores_the_image_although_its_tag_was_moved(make_clocked_node, registry):
     node = make_clocked_node({"mainstay": {"insecureRegistries": [registry.host]}})
     name = f"{registry.host}/team/web:latest"
 
@@ -272,7 +272,7 @@ def test_the_image_comes_back_though_its_tag_was_moved(make_clocked_node, regist
 
 
 @pytest.mark.slow
-def test_the_image_comes_back_though_its_archive_was_replaced(make_clocked_node, registry, tmp_path):
+def test_rollback_restores_the_image_although_its_archive_was_replaced(make_clocked_node, registry, tmp_path):
     node, name = make_clocked_node(), "example.com/team/app:latest"
 
     def replace(tag):

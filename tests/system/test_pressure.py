@@ -321,7 +321,7 @@ def _pulling_disk(archive, tmp_path):
         registry.stop()
 
 
-def test_an_eviction_does_not_wait_for_images_that_a_pull_keeps_from_being_removed(pulling_disk):
+def test_an_eviction_does_not_wait_for_images_that_a_pull_uses(pulling_disk):
     node = pulling_disk
     node.drop(writer("fat", "dd if=/dev/zero of=/v/file bs=1M count=55 2>/dev/null"))
     wait_evicted(node, "fat")

@@ -110,7 +110,7 @@ def test_get_pods_wide_has_address_and_node(busy):
     assert "node1" in lines[1].split()
 
 
-def test_get_pods_as_json_is_a_list_of_pods(busy):
+def test_get_pods_prints_a_list_as_json(busy):
     answer = json.loads(busy.cli("get", "pods", "-A", "-o", "json").stdout)
     assert answer["apiVersion"] == "v1"
     assert answer["kind"] in ("List", "PodList")
@@ -118,7 +118,7 @@ def test_get_pods_as_json_is_a_list_of_pods(busy):
     assert all(pod["kind"] == "Pod" and pod["apiVersion"] == "v1" for pod in answer["items"])
 
 
-def test_get_one_pod_as_json_is_a_pod(busy):
+def test_get_pod_prints_one_pod_as_json(busy):
     for name in ("web", "web-node1"):
         answer = json.loads(busy.cli("get", "pods", name, "-o", "json").stdout)
         assert (answer["kind"], answer["metadata"]["name"]) == ("Pod", "web-node1")
@@ -171,14 +171,14 @@ def test_a_watch_shows_changes(node):
             client.kill()
 
 
-def test_validate_is_silent_about_the_examples(busy):
+def test_validate_reports_nothing_about_the_examples(busy):
     files = [os.path.join(EXAMPLES, name) for name in sorted(os.listdir(EXAMPLES)) if name.endswith(".yaml")]
     answer = run_program("mainstay", "validate", *files)
     assert answer.returncode == 0, answer.stderr
     assert files
 
 
-def test_validate_calls_an_unknown_field_an_error(tmp_path):
+def test_validate_reports_an_unknown_field_as_an_error(tmp_path):
     file = tmp_path / "typo.yaml"
     file.write_text(specs.text(specs.pod("typo")) + "  hostNetwrok: true\n")
     answer = run_program("mainstay", "validate", str(file))
@@ -192,7 +192,7 @@ def test_health_endpoints_respond(busy):
     assert busy.get("/nothing")[0] == 404
 
 
-def test_the_examples_all_run(archive, request):
+def test_all_examples_run(archive, request):
     node = NetworkNode(archive)
     request.addfinalizer(node.finish)
     names = sorted(name for name in os.listdir(EXAMPLES) if name.endswith(".yaml"))

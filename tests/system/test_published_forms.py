@@ -114,7 +114,7 @@ def test_a_variable_from_a_value_with_a_nul_byte_is_reported(node):
 
 # ---- pods of an API server ----
 
-def test_rules_of_manifests_do_not_reject_pods_of_an_api_server(make_member):
+def test_validation_rules_of_manifests_do_not_reject_api_server_pods(make_member):
     member = make_member()
     member.bind("capable", specs.container(securityContext={
         "allowPrivilegeEscalation": False, "capabilities": {"add": ["SYS_ADMIN", "FLY"], "drop": ["CHOWN"]}}))
@@ -157,7 +157,7 @@ def test_devices_are_refused_to_pods_of_an_api_server_by_default(make_member):
 
 
 @pytest.mark.parametrize("permitted", [False, True], ids=["by default", "permitted"])
-def test_annotation_that_is_added_to_a_running_pod_is_decided_about_in_the_same_way(make_member, tmp_path, permitted):
+def test_annotation_added_to_a_running_pod_is_handled_in_the_same_way(make_member, tmp_path, permitted):
     (tmp_path / "gpu.json").write_text(json.dumps({"cdiVersion": "0.5.0", "kind": "example.com/gpu", "devices": [
         {"name": "0", "containerEdits": {"env": ["GPU=of the node"]}}]}))
     member = make_member(cdiSpecDirs=[str(tmp_path)], cdiForApiPods=permitted)

@@ -118,7 +118,7 @@ def test_a_layer_completed_by_a_second_pull_is_kept_and_the_partial_one_removed(
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel shares nothing out among sessions")
 @pytest.mark.parametrize("prefix, nice", [([], "nice 10"), (["setsid"], "nice 0")], ids=["a child", "the leader of a job"])
-def test_a_pull_runs_at_low_priority_in_a_session_of_its_own(puller, serve, prefix, nice):
+def test_a_pull_runs_at_low_priority_in_a_separate_session(puller, serve, prefix, nice):
     image, asked, hang = big_image(), threading.Event(), threading.Event()
 
     def behave(handler):
@@ -205,7 +205,7 @@ def test_concurrent_pulls_killed_at_any_moment_leave_only_complete_layers(puller
     assert len(os.listdir(f"{puller.store}/records")) == 2
 
 
-def test_a_layer_that_another_pull_has_published_meanwhile_keeps_its_whole_blob(puller, serve, tmp_path):
+def test_a_layer_that_another_pull_published_meanwhile_keeps_its_complete_blob(puller, serve, tmp_path):
     """The second pull stops when it has created its own file for the blob, and gets it when the first has ended."""
     image, asked, hang, end = big_image(), threading.Event(), threading.Event(), threading.Event()
 

@@ -581,7 +581,7 @@ def test_pull_secrets_are_named_as_each_pod_names_them(locked, pulling_node):
     assert "hunter2" not in node.said()
 
 
-def test_last_of_two_members_of_a_pull_secret_with_one_name_counts(locked, pulling_node):
+def test_last_of_two_equal_members_of_a_pull_secret_is_used(locked, pulling_node):
     text = f'{{"auths": {{}}, "auths": {{"{locked.host}": {{"username": "joe", "password": "secret"}}}}}}'
     node = pulling_node(locked)
     node.drop({**secret("pull", {}), "data": {".dockerconfigjson": base64.b64encode(text.encode()).decode()}}, "secret.yaml")
@@ -609,7 +609,7 @@ def test_an_unusable_archive_image_is_not_reported_as_pulled(make_node, tmp_path
     assert "Failed to pull" not in reasons(node)
 
 
-def test_images_are_listed_by_the_names_that_they_have_now(make_node, tmp_path):
+def test_images_are_listed_by_their_current_names(make_node, tmp_path):
     """Two archives with the same tag are imported one after the other, and again."""
     node, digests = make_node(archive=None), {}
     for which in ("first", "second"):

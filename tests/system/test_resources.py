@@ -48,7 +48,7 @@ def test_limits_are_written_to_the_cgroups_of_container_and_pod(node):
         assert world.cgroup_value(node.container_cgroup("limited"), "cpu", "cpu.weight") == "17"
 
 
-def test_a_container_with_a_memory_limit_cannot_swap(node):
+def test_a_container_with_a_memory_limit_cannot_use_swap(node):
     node.launch(specs.pod("dry", specs.container(**resources(limits={"memory": "32Mi"}))))
     group = node.container_cgroup("dry")
     file = "memory.memsw.limit_in_bytes" if V1 else "memory.swap.max"

@@ -216,7 +216,7 @@ def test_a_missing_file_and_a_directory_are_errors(node, tmp_path):
     assert_nothing_is_left(node)
 
 
-def test_an_import_that_is_killed_leaves_nothing(node):
+def test_an_import_that_is_killed_leaves_nothing_behind(node):
     with subprocess.Popen([harness.program("mainstay"), "images", "import", "-", "--name", "cut"], stdin=subprocess.PIPE,
                           env=environment_of(node)) as process:
         process.stdin.write(rootfs()[:200000])

@@ -146,7 +146,7 @@ def soft_limit_of_cores(pid):
     return re.search(r"^Max core file size +(\d+|unlimited) ", world.read(f"/proc/{pid}/limits"), re.M).group(1)
 
 
-def test_no_program_with_values_dumps_a_core_unless_it_asks_for_it(node):
+def test_programs_with_secret_values_dump_no_core_unless_they_enable_it(node):
     mine = recipient(node)
     script = 'case "$WORD" in asks) ulimit -c unlimited;; esac; exec sleep inf'
     for name, word in (("web", CANARY), ("asking", "asks")):
@@ -299,7 +299,7 @@ def test_secrets_of_an_index_are_opened(make_node, tmp_path):
     node.wait_gone("web")
 
 
-def test_source_status_shows_what_this_node_can_open_of_the_index(make_node, tmp_path):
+def test_source_status_shows_which_secrets_of_the_index_this_node_can_decrypt(make_node, tmp_path):
     """The status also covers Secrets that no pod needs, which are neither kept nor logged."""
     key = Key(str(tmp_path), "one")
     os.mkdir(tmp_path / "root")
@@ -354,7 +354,7 @@ def with_helper(make_node, directory, script):
     return node
 
 
-def test_secret_that_crashes_the_helper_harms_no_other_one(make_node, tmp_path):
+def test_secret_that_crashes_the_helper_affects_no_other_secret(make_node, tmp_path):
     """At first one process opens all Secrets."""
     node = with_helper(make_node, tmp_path, f"""
 cat > {tmp_path}/request.$$

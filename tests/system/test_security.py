@@ -262,7 +262,7 @@ def test_the_hosts_pid_and_ipc_namespaces_can_be_shared(shared_node):
     assert not world.is_alive(pid)
 
 
-def test_a_pod_has_ipc_and_pid_namespaces_of_its_own_by_default(shared_node):
+def test_a_pod_has_separate_ipc_and_pid_namespaces_by_default(shared_node):
     shared_node.launch(secure("own-spaces"))
     init = shared_node.init("own-spaces")
     assert namespace(init, "pid") != namespace("self", "pid")

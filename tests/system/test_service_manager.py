@@ -65,7 +65,7 @@ def test_readiness_is_reported_once_after_the_first_reconciliation(make_node, ma
     node.start()
 
 
-def test_a_reload_is_reported_as_a_pair_even_if_the_configuration_is_invalid(make_node, manager):
+def test_a_reload_is_reported_at_start_and_end_even_if_the_configuration_is_invalid(make_node, manager):
     node = make_node()
     manager.wait_for("READY=1")
     node.write_config(mainstay={"nodeLabels": {"size": "large"}})

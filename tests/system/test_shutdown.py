@@ -112,7 +112,7 @@ def test_a_cancelled_shutdown_restarts_only_the_containers_that_it_stopped(boote
     assert booted.stop() == 0  # it is not the machine's
 
 
-def test_a_daemonset_keeps_its_pod_over_a_shutdown(booted):
+def test_a_daemonset_keeps_its_pod_across_a_shutdown(booted):
     booted.drop(specs.daemonset("web", specs.container(volumeMounts=[specs.mount("kept", "/kept")]),
                                 volumes=[{"name": "kept", "emptyDir": {}}]), "web.yaml")
     wait(booted.pods, "its pod is there")

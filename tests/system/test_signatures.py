@@ -291,7 +291,7 @@ def push_index(registry, tag="multi", **annotations):
     return cosign.digest_of(index), cosign.digest_of(manifest)
 
 
-def test_the_signature_of_an_index_is_one_of_its_images(registry, policy, strict_node, key):
+def test_the_signature_of_an_index_applies_to_its_images(registry, policy, strict_node, key):
     index, manifest = push_index(registry)
     cosign.sign(registry, "team/busybox:multi", key, digest=index)
     policy.write(docker={registry.host: signed(key)})
@@ -438,7 +438,7 @@ def test_an_archive_carries_its_signature(archive, policy, strict_node, key, oth
     wait_refused(node, "later", "not by a key of this rule")
 
 
-def test_the_policy_of_archives_is_that_of_their_format_and_path(archive, policy, strict_node, tmp_path):
+def test_the_policy_of_archives_depends_on_their_format_and_path(archive, policy, strict_node, tmp_path):
     layout, _ = make_layout(archive, tmp_path, "example.com/layout:1")
     policy.write(docker_archive={"": ACCEPT})
     node = strict_node(None, archive)
@@ -606,7 +606,7 @@ def test_a_signed_index_that_does_not_list_the_image_is_not_accepted(archive, re
     wait_refused(node, "second", digest, "it is not signed")
 
 
-def test_a_pull_by_the_digest_of_an_image_keeps_what_is_known_of_its_index(registry, policy, strict_node, key, other_key):
+def test_a_pull_by_digest_keeps_the_recorded_index_of_an_image(registry, policy, strict_node, key, other_key):
     index, manifest = push_index(registry)
     cosign.sign(registry, "team/busybox:multi", other_key, digest=index)
     cosign.sign(registry, "team/busybox:multi", key, digest=manifest)

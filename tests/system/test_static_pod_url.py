@@ -85,7 +85,7 @@ def test_a_json_pod_list_is_accepted_like_by_the_kubelet(make_fetching, server):
     node.wait_running("two")
 
 
-def test_unchanged_content_costs_one_small_request(make_fetching, server):
+def test_unchanged_content_causes_only_one_small_request(make_fetching, server):
     server.serve("# " + "x" * 5000 + "\n" + pod_text())
     node = make_fetching()
     node.wait_running("fetched")

@@ -128,7 +128,7 @@ def test_a_broken_edit_does_not_restart_an_evicted_pod(node):
     assert node.pod("full")["status"]["reason"] == "Evicted"
 
 
-def test_directories_that_are_nested_too_deeply_are_named_so(node):
+def test_directories_that_are_nested_too_deeply_are_reported_as_such(node):
     script = "cd /v; i=0; while [ $i -lt 600 ]; do mkdir d && cd d; i=$((i+1)); done; cd /; " + specs.IDLE
     start(node, disk_pod("deep", script, size="10Mi"))
     assert wait_evicted(node, "deep") == \

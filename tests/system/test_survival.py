@@ -199,7 +199,7 @@ def test_a_second_agent_on_the_same_directories_refuses(node):
     assert identities(node, ["web"]) == before
 
 
-def test_a_killed_shim_restarts_its_pod_with_an_unknown_exit(node):
+def test_a_killed_shim_restarts_its_pod_with_an_unknown_exit_code(node):
     node.launch(starter(node, "orphan"))
     wait_starts(node, "orphan")
     pid, shim = node.init("orphan"), node.shim("orphan")

@@ -160,7 +160,7 @@ def test_cadvisors_metrics_have_the_limits_of_a_container(node):
          lambda: f"the limit {soft}: {rows(node, 'container_ulimits_soft', container='main')}")
 
 
-def test_cadvisors_metrics_have_what_a_container_uses(node):
+def test_cadvisors_metrics_have_the_usage_of_a_container(node):
     group = node.container_cgroup("web", "echo")
     pids = world.cgroup_pids(group)
     assert value(node, "container_processes", container="echo") == len(pids)

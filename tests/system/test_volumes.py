@@ -26,7 +26,7 @@ def host(path, kind=None):
 
 
 @pytest.mark.parametrize("kind", [None, "", "Directory", "DirectoryOrCreate"])
-def test_a_directory_of_the_host_is_seen_in_the_container(node, kind):
+def test_a_host_directory_is_visible_in_the_container(node, kind):
     with open(f"{node.data}/file", "w", encoding="utf-8") as file:
         file.write("from the host")
     seen = run_with(node, "dir", host(node.data, kind))
@@ -42,7 +42,7 @@ def test_a_directory_is_created_if_its_type_permits_it(node):
 
 
 @pytest.mark.parametrize("kind", ["File", "FileOrCreate"])
-def test_a_file_of_the_host_is_seen_in_the_container(node, kind):
+def test_a_host_file_is_visible_in_the_container(node, kind):
     with open(f"{node.data}/file", "w", encoding="utf-8") as file:
         file.write("content")
     assert world.read(run_with(node, "file", host(f"{node.data}/file", kind))) == "content"
@@ -53,26 +53,26 @@ def test_a_file_is_created_if_its_type_permits_it(node):
     assert stat.S_IMODE(os.stat(f"{node.data}/file").st_mode) == 0o644
 
 
-def test_a_socket_of_the_host_is_seen_in_the_container(node):
+def test_a_host_socket_is_visible_in_the_container(node):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(f"{node.data}/s")
         seen = run_with(node, "socket", host(f"{node.data}/s", "Socket"))
         assert stat.S_ISSOCK(os.stat(seen).st_mode)
 
 
-def test_a_character_device_of_the_host_is_seen_in_the_container(node):
+def test_a_host_character_device_is_visible_in_the_container(node):
     seen = run_with(node, "chardev", host("/dev/null", "CharDevice"))
     assert stat.S_ISCHR(os.stat(seen).st_mode)
 
 
-def test_a_block_device_of_the_host_is_seen_in_the_container(node):
+def test_a_host_block_device_is_visible_in_the_container(node):
     os.mknod(f"{node.data}/block", stat.S_IFBLK | 0o600, os.makedev(7, 99))
     seen = run_with(node, "blockdev", host(f"{node.data}/block", "BlockDevice"))
     assert os.stat(seen).st_rdev == os.makedev(7, 99)
 
 
 @pytest.mark.parametrize("kind", ["Directory", "File", "Socket", "CharDevice", "BlockDevice"])
-def test_a_missing_or_mistyped_host_path_is_reported_and_waited_for(node, kind):
+def test_pod_waits_for_a_missing_or_mistyped_host_path(node, kind):
     path = f"{node.data}/missing"
     launch_with(node, "missing", host(path, kind))
     node.wait_pod("missing", lambda pod: pod["status"]["phase"] == "Pending" and path in str(pod["status"]),
@@ -100,7 +100,7 @@ def test_a_mount_does_not_propagate_to_the_host_by_default(node):
 
 
 @pytest.mark.quick
-def test_an_empty_dir_is_shared_by_containers_and_writable_for_all(node):
+def test_an_empty_dir_is_shared_by_containers_and_writable_by_all(node):
     mounts = [specs.mount("shared", "/shared")]
     node.launch(specs.pod("two", specs.container("writer", "echo word > /shared/f; " + specs.IDLE, volumeMounts=mounts),
                           specs.container("reader", volumeMounts=mounts), volumes=[{"name": "shared", "emptyDir": {}}]))
