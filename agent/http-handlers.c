@@ -218,7 +218,7 @@ static int agent_is_ready(void *userdata, Error *reterr) {
 
         if (agent->ready_since > 0)
                 return 0;
-        return error_setf(reterr, EAGAIN, "the first scan of %s has not been acted on yet",
+        return error_setf(reterr, EAGAIN, "the first scan of %s has not been applied yet",
                           agent->paths.manifest_dir);
 }
 

@@ -24,9 +24,9 @@ int cgroup_check_hierarchies(Error *reterr);
 bool cgroup_has_controller(const char *controller);
 
 /* The reason why a limit cannot be set, with the name of the controller. */
-#define CGROUP_CONTROLLER_MISSING                                                          \
-        "the cgroup controller '%s' is missing: the kernel lacks it, or its command line " \
-        "disables it"
+#define CGROUP_CONTROLLER_MISSING                                                                \
+        "the cgroup controller '%s' is missing: the kernel does not support it, or its command " \
+        "line disables it"
 
 /* Creates the cgroup and its parents: on v2 with the available ones of the controllers cpu, cpuset,
  * memory, pids, io and hugetlb; on v1 in the hierarchies of cpu, memory, pids and, if they exist,

@@ -211,7 +211,7 @@ static void on_pod_list_end(bool is_complete, void *userdata) {
 
         watch->is_listing = false;
         if (is_usable && !watch->is_list_doubtful && lacks_many_bound_pods(watch)) {
-                log_warning("The API server's list lacks more than half of the pods that it had "
+                log_warning("The API server's list omits more than half of the pods that are "
                             "bound to this node; listing again in %d s before any is stopped",
                             RELIST_DELAY_SEC);
                 watch->is_list_doubtful = true;

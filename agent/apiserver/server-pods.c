@@ -515,8 +515,8 @@ static void update_local_pod(ApiServerPods *pods, ApiServerPod *pod, const Pod *
 static void return_borrowed_spec(ApiServerPods *pods, const Pod *local_pod) {
         for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next)
                 if (bound_pod_return(&pod->bound, local_pod) < 0)
-                        log_error("Cannot keep the spec of pod '%s': out of memory; the API "
-                                  "server's next event of it brings it again",
+                        log_error("Cannot keep the spec of pod '%s': out of memory; the next "
+                                  "event of the API server contains it again",
                                   pod->key);
 }
 

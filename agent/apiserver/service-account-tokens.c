@@ -290,7 +290,7 @@ int service_account_tokens_find(ServiceAccountTokens *tokens, const Pod *pod,
         if (!token->token && token->last_error)
                 return error_setf(reterr, EACCES, "failed to fetch token: %s", token->last_error);
         if (!token->token)
-                return error_setf(reterr, EAGAIN, "the API server has not given a token yet");
+                return error_setf(reterr, EAGAIN, "the API server has not issued a token yet");
         *ret = (IssuedToken){ token->token, token_expiry(token) };
         return 0;
 }
@@ -365,7 +365,7 @@ static KubeWorkResult on_token_refused(const ServiceAccountTokens *tokens,
         cleanup_free char *error = kube_response_describe_error(response);
 
         if (error && is_token_on_its_way(token, response->status, error)) {
-                log_debug("The API server does not know yet that pod '%s' is this node's: %s",
+                log_debug("The API server has not noticed yet that pod '%s' is bound here: %s",
                           token->pod, error);
                 return KUBE_WORK_RETRY_SOON;
         }

@@ -35,10 +35,11 @@ int pod_check_cdi(const BundleConfig *config, const Pod *pod, Error *reterr) {
         if (!annotation || !config->refuses_api_cdi ||
             pod->metadata.source != OBJECT_SOURCE_APISERVER)
                 return 0;
-        return error_setf(reterr, EPERM,
-                          "this node gives no devices for the annotation '%.100s' of a pod of an "
-                          "API server, as mainstay.cdiForApiPods is not set",
-                          annotation->key);
+        return error_setf(
+                reterr, EPERM,
+                "this node provides no devices for the annotation '%.100s' of a pod of an "
+                "API server, because mainstay.cdiForApiPods is not set",
+                annotation->key);
 }
 
 /* An annotation may have been added after the pod had started. */

@@ -109,7 +109,7 @@ static int run_in_container(CpTransfer *transfer, char *const *argv, int input_f
                 return code;
         if (strstr(error_message(&error, r), "\"tar\": executable file not found"))
                 return error_setf(&transfer->error, ENOENT,
-                                  "the image of container %s lacks the program tar, which cp needs",
+                                  "the image of container %s has no program tar, which cp needs",
                                   transfer->container);
         error_move(&transfer->error, &error);
         return r;

@@ -106,7 +106,7 @@ int cni_result_pod_addresses(const json_t *result, const char *interface, CniAdd
         if (v6[0])
                 memcpy(addresses.texts[addresses.n++], v6, CNI_ADDRESS_SIZE);
         if (addresses.n == 0)
-                return error_setf(reterr, EBADMSG, "its result lacks an address of the pod");
+                return error_setf(reterr, EBADMSG, "its result has no address of the pod");
         *ret = addresses;
         return 0;
 }

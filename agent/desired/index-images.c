@@ -71,7 +71,7 @@ static uint64_t wanted_image_bytes(const IndexImages *images, size_t i) {
 static int explain_wanted_image(const IndexImages *images, int r, const Error *error,
                                 Error *reterr) {
         return error_setf(reterr, r == -ENOMEM ? ENOMEM : EAGAIN,
-                          "image %s: %s; %zu of the %zu images that this node needs are here",
+                          "image %s: %s; %zu of the %zu images that this node needs are present",
                           images->wanted.names[images->n_here], error_message(error, r),
                           images->n_here, images->wanted.n);
 }

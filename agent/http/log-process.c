@@ -156,7 +156,7 @@ static void on_log_process_end(int r, void *userdata) {
         LogProcess *process = userdata;
 
         if (r < 0 && r != -EPIPE)
-                (void) log_warning_errno(r, "%s/%u.log: a client does not get the rest of it",
+                (void) log_warning_errno(r, "%s/%u.log: a client does not receive the rest of it",
                                          process->directory, process->attempt);
         process->task = NULL;
         log_process_free(process);

@@ -167,7 +167,7 @@ static int check_source_rule(const json_t *rule, const ImageOrigin *origin, Erro
 
         if (!origin->fleet)
                 return error_setf(reterr, EKEYREJECTED,
-                                  "the image is not one that a signed index gives to the pod");
+                                  "the image is not one that a signed index provides for the pod");
         if (fleet && !streq(fleet, origin->fleet))
                 return error_setf(reterr, EKEYREJECTED, "the index is of the fleet '%s', not '%s'",
                                   origin->fleet, fleet);

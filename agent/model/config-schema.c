@@ -182,8 +182,7 @@ static int check_download_window(const char *value, Error *reterr) {
 
         if (day_window_parse(value, &window) >= 0)
                 return 0;
-        return error_setf(reterr, EINVAL,
-                          "must be two times of a day such as 22:00-05:30, not '%s'",
+        return error_setf(reterr, EINVAL, "must be two times of day such as 22:00-05:30, not '%s'",
                           excerpt(text, value));
 }
 

@@ -124,11 +124,11 @@ static int check_file_list(SourceIndex *index, Error *reterr) {
         for (size_t i = 0; i < index->files.n; i++) {
                 total += index->files.items[i].size;
                 if (i > 0 && streq(index->files.items[i].name, index->files.items[i - 1].name))
-                        return error_setf(reterr, EBADMSG, "files: %s is in it twice",
+                        return error_setf(reterr, EBADMSG, "files: %s occurs twice",
                                           index->files.items[i].name);
         }
         if (total > SOURCE_INDEX_TOTAL_BYTES_MAX)
-                return error_setf(reterr, EBADMSG, "files: are larger together than %zu MiB",
+                return error_setf(reterr, EBADMSG, "files: are larger than %zu MiB together",
                                   SOURCE_INDEX_TOTAL_BYTES_MAX / MIB);
         return 0;
 }
@@ -317,7 +317,7 @@ static int parse_image_list(const json_t *json, SourceIndex *index, Error *reter
               compare_index_images);
         for (i = 1; i < index->images.n; i++)
                 if (streq(index->images.items[i].name, index->images.items[i - 1].name))
-                        return error_setf(reterr, EBADMSG, "images: %s is in it twice",
+                        return error_setf(reterr, EBADMSG, "images: %s occurs twice",
                                           index->images.items[i].name);
         return 0;
 }

@@ -130,7 +130,8 @@ static char *choose_identity(const NodeDeviceResource *resource, const DeviceFac
 static void remove_present(NodeDeviceResource *resource, PresentDevice *device) {
         size_t at = (size_t) (device - resource->devices.items);
 
-        log_info("A device of %s is gone: %s (%s)", resource->name, device->node, device->identity);
+        log_info("A device of %s was removed: %s (%s)", resource->name, device->node,
+                 device->identity);
         present_device_done(device);
         ARRAY_REMOVE(resource->devices.items, resource->devices.n, at);
 }
@@ -149,7 +150,7 @@ static int remember_device(NodeDeviceResource *resource, const DeviceFacts *fact
                                    .node = TAKE_PTR(node),
                                    .number = facts->number,
                                    .is_listed = true };
-        log_info("A device of %s is there: %s (%s)", resource->name, device->node,
+        log_info("A device of %s was added: %s (%s)", resource->name, device->node,
                  device->identity);
         return 0;
 }
@@ -167,7 +168,7 @@ static void take_facts(NodeDeviceProvider *provider, NodeDeviceResource *resourc
         if (device)
                 remove_present(resource, device);
         if (matches && remember_device(resource, facts) < 0)
-                log_warning("Cannot remember the device %s: out of memory", facts->node);
+                log_warning("Cannot store the device %s: out of memory", facts->node);
         if (device || matches)
                 update_resource(provider, resource);
 }
@@ -235,7 +236,7 @@ static int check_presence(void *userdata, uint64_t call, const char *name, char 
         for (size_t i = 0; resource && ids && ids[i]; i++)
                 if (!resource->config->is_optional && !is_present(resource, ids[i]))
                         return error_setf(reterr, ENODEV,
-                                          "the device %s of %s is not there: plug it in, or set "
+                                          "the device %s of %s is not present: plug it in, or set "
                                           "'optional: true' for '%s' in mainstay.devices",
                                           ids[i], name, resource->config->name);
         return 0;

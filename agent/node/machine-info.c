@@ -348,10 +348,11 @@ int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, 
         machine.has_x32 = probe_x32_support();
         machine.has_landlock = landlock_version() >= LANDLOCK_VERSION_MIN;
         if (!machine.has_landlock)
-                log_warning("The kernel lacks Landlock of version %d: mainstay-image, which reads "
-                            "images and manifests of others, is confined by its user, its "
-                            "capabilities and a filter of system calls, but not to its directory",
-                            LANDLOCK_VERSION_MIN);
+                log_warning(
+                        "The kernel does not support Landlock version %d: mainstay-image, which "
+                        "reads untrusted images and manifests, is confined by its user, its "
+                        "capabilities and a system call filter, but not to its directory",
+                        LANDLOCK_VERSION_MIN);
         machine.has_app_armor = is_app_armor_enabled();
         machine.app_armor_default = machine.has_app_armor ? find_app_armor_profile() : NULL;
         discover_selinux_labels(&machine);

@@ -48,7 +48,7 @@ static int kernel_check_calls(Error *reterr) {
                 /* These arguments are invalid for every call, so no call has an effect. */
                 if (syscall(needed_calls[i].number, -1L, -1L, -1L, -1L, -1L) < 0 && errno == ENOSYS)
                         return error_setf(reterr, ENOSYS,
-                                          "this kernel lacks the system call '%s'; Mainstay needs "
+                                          "this kernel has no system call '%s'; Mainstay needs "
                                           "Linux 5.12 or later",
                                           needed_calls[i].name);
         return 0;

@@ -164,7 +164,7 @@ def test_empty_list_is_read_again_before_a_pod_is_stopped(make_member):
     wait(lambda: len(member.api.asked("list", "pods")) >= lists + 2, "the list is asked for again")
     assert [member.init(name) for name in ("one", "two", "three")] == pids
     assert all(world.is_alive(pid) for pid in pids)
-    assert "lacks more than half of the pods" in member.said()
+    assert "omits more than half of the pods" in member.said()
 
 
 def test_pods_missing_in_two_lists_are_stopped(make_member):
@@ -228,7 +228,7 @@ def test_token_needed_before_the_kubeconfig_is_requested(make_member):
     reboot(member)
     asked = len(member.api.requests)
     member.start()
-    wait(lambda: "the API server has not given a token yet" in member.cli("describe", "pod", "web").stdout,
+    wait(lambda: "the API server has not issued a token yet" in member.cli("describe", "pod", "web").stdout,
          lambda: f"it waits for its token:\n{member.cli('describe', 'pod', 'web').stdout}\n{member.said()[-3000:]}")
     assert len(member.api.requests) == asked and member.find_init("web") is None
     bring_kubeconfig_back(member)

@@ -163,7 +163,7 @@ def test_an_image_without_tar_is_an_error(node, tmp_path):
     os.unlink(f"{liar.root}/bin/tar")
     answer = node.cli("cp", "liar:/x", str(tmp_path / "t"))
     assert (answer.returncode, answer.stderr) == (
-        1, "error: the image of container main lacks the program tar, which cp needs\n")
+        1, "error: the image of container main has no program tar, which cp needs\n")
 
 
 def test_completion_offers_pods_and_containers(busy):

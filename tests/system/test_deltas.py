@@ -573,7 +573,7 @@ def test_images_that_cannot_be_compared_are_reported(tmp_path, archive, world):
     world.pull_old().offer()
     assert world.pull_new()[0] == 0
     delta = deltas.archive(tmp_path / "delta.tar", world.delta, world.new.blobs)
-    for old, other, words in ((new, archive, "lacks a manifest"), (f"{tmp_path}/nothing", new, "cannot be opened"),
+    for old, other, words in ((new, archive, "has no manifest"), (f"{tmp_path}/nothing", new, "cannot be opened"),
                               ("nothing", new, "not in the store"), (new, delta, "itself a delta"),
                               (new, world.name("new"), "only the unpacked layers")):
         result = subprocess.run([harness.program("mainstay-image"), "diff", "--store", world.store, old, other],

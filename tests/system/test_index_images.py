@@ -140,7 +140,7 @@ def test_index_waits_until_all_its_images_are_present(make_empty, index, nginx):
                  "second.yaml": app("second", "registry.invalid/team/second:1")}, images=entries)
     wait_failed(node, "registry.invalid/team/second:1")
     message = condition(node)["message"]
-    assert "404" in message and "1 of the 2 images that this node needs are here" in message, message
+    assert "404" in message and "1 of the 2 images that this node needs are present" in message, message
     assert names(node) == ["app-node1"] and node.init("app") == init, "the previous index stays in use"
     os.rename(missing + ".away", missing)
     wait_in_use(node, 2)

@@ -754,7 +754,7 @@ def test_the_program_waits_for_an_agent(served):
     os.rename(served.node.socket, moved)
     lonely, late = node_api.NodeApi(served.node), node_api.NodeApi(served.node)
     for one in (lonely, late):
-        wait(lambda one=one: "Cannot ask the agent" in one.said(), "it looks for the agent")
+        wait(lambda one=one: "Cannot request the settings" in one.said(), "it looks for the agent")
     os.rename(moved, served.node.socket)
     assert late.request("/healthz", certificate=served.admin) == (200, "ok")
     late.stop()

@@ -110,7 +110,7 @@ def test_a_killed_log_process_is_reported_in_the_agents_log(served):
     os.kill(wait(lambda: log_processes(served), "a process reads the log")[0], signal.SIGKILL)
     assert log.all() == b""
     directory = os.path.join(served.node.log_directory("writer"), "main")
-    wait(lambda: f"{directory}/0.log: a client does not get the rest of it: " in served.node.said(), served.node.said)
+    wait(lambda: f"{directory}/0.log: a client does not receive the rest of it: " in served.node.said(), served.node.said)
 
 
 def test_a_followed_log_ends_with_the_agent(served):

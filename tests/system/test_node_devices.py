@@ -190,7 +190,7 @@ def test_pod_waits_for_a_device_that_is_missing_and_names_the_remedy(make_node, 
     wait_counts(node, 1, 0)
     os.kill(node.init("web"), 9)
     text = node.wait_waiting("web", "CreateContainerConfigError")
-    assert f"the device block-loop{loops.base} of {DISK} is not there: plug it in" in text
+    assert f"the device block-loop{loops.base} of {DISK} is not present: plug it in" in text
     loops.plug()
     node.wait_running("web")
     wait_opens(node, "web", loops.path())

@@ -62,7 +62,7 @@ def test_an_agent_on_a_kernel_without_a_required_call_exits_and_names_it(make_ol
         node.hidden = [call]
         node.start(ready=False)
         assert node.agent.wait(60) == 1, node.said()
-        assert f"mainstay-shim: this kernel lacks the system call '{call}'; Mainstay needs Linux 5.12 or later\n" in node.said()
+        assert f"mainstay-shim: this kernel has no system call '{call}'; Mainstay needs Linux 5.12 or later\n" in node.said()
     node.hidden = ()
     node.start()
     node.wait_running("web")
@@ -72,7 +72,7 @@ def test_a_kernel_without_landlock_is_reported_once_and_described(make_old_node)
     node = make_old_node(["landlock_create_ruleset"])
     node.start()
     node.launch(specs.pod("web"))
-    assert node.said().count("The kernel lacks Landlock") == 1, node.said()
+    assert node.said().count("The kernel does not support Landlock") == 1, node.said()
     lines = [line.split(maxsplit=1) for line in node.cli("describe", "node").stdout.splitlines() if line.startswith("Landlock:")]
     assert lines == [["Landlock:", "missing: mainstay-image is not confined to its directory"]]
 

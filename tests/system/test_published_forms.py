@@ -152,7 +152,7 @@ def test_devices_are_refused_to_pods_of_an_api_server_by_default(make_member):
     member = make_member()
     create_pod_with_device(member)
     event = wait(lambda: events_of(member, "gpu", "FailedPrepareDynamicResources"), "it is reported")[0]
-    assert "gives no devices for the annotation 'cdi.k8s.io/gpu' of a pod of an API server" in event["message"]
+    assert "provides no devices for the annotation 'cdi.k8s.io/gpu' of a pod of an API server" in event["message"]
     assert member.reported("gpu")["status"]["phase"] == "Pending"
 
 
@@ -173,7 +173,7 @@ def test_annotation_added_to_a_running_pod_is_handled_in_the_same_way(make_membe
         assert "GPU" in world.environ(wait(lambda: member.find_init("gpu") not in (None, pid) and member.find_init("gpu"), "it has restarted"))
         return
     for container in ("main", "dbg"):
-        wait(lambda container=container: "gives no devices for the annotation 'cdi.k8s.io/gpu'" in json.dumps(
+        wait(lambda container=container: "provides no devices for the annotation 'cdi.k8s.io/gpu'" in json.dumps(
             [one for key, several in member.pod("gpu")["status"].items() if key.lower().endswith("containerstatuses")
              for one in several if one["name"] == container]), lambda: f"it is refused: {member.pod('gpu')}")
         assert not member.find_init("gpu", container)

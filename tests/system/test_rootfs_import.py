@@ -127,7 +127,7 @@ def test_the_configuration_may_be_an_object_of_the_image_specification(node):
     ("EXPOSE http", "'http' is not a port"),
     ("VOLUME data", "'data' is not an absolute path"),
     ('{"Cmd": "x"}', "Cmd"),
-    ('{"Command": []}', "'Command' is no member"),
+    ('{"Command": []}', "'Command' is not a member"),
     ("{", "--config"),
     ("", "is not one of CMD"),
 ])

@@ -7,7 +7,7 @@ import pytest
 import specs
 from conftest import install, machine_of
 
-MISSING = "the cgroup controller '{}' is missing: the kernel lacks it, or its command line disables it"
+MISSING = "the cgroup controller '{}' is missing: the kernel does not support it, or its command line disables it"
 
 
 @pytest.fixture(scope="module", name="poor")

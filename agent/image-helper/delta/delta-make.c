@@ -541,7 +541,7 @@ static int open_delta_sides(DeltaMaker *maker, const DeltaInput *old, const Delt
                 return r;
         if (!maker->new.image->manifest.member)
                 return error_setf(reterr, ENOTSUP,
-                                  "%s: an archive of 'docker save' lacks a manifest: use an OCI "
+                                  "%s: an archive of 'docker save' has no manifest: use an OCI "
                                   "archive",
                                   new->name);
         return 0;

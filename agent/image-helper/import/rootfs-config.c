@@ -266,7 +266,8 @@ static int apply_object(json_t *config, const char *change, Error *reterr) {
 
                 if (!row || !streq(key, row->member))
                         return error_setf(reterr, EINVAL,
-                                          "'%.128s' is no member of an image's configuration", key);
+                                          "'%.128s' is not a member of an image's configuration",
+                                          key);
                 if (json_object_set(config, key, value) < 0)
                         return -ENOMEM;
         }

@@ -217,7 +217,8 @@ static int refuse_registry_response(RegistryTransfer *transfer, const TransportR
                                                        : "the server has an internal error",
                                   words);
         }
-        return error_setf(reterr, EPROTO, "the server answers %ld%s", reply->status, words);
+        return error_setf(reterr, EPROTO, "the server answered with status %ld%s", reply->status,
+                          words);
 }
 
 /* Handles a response. 1: the object is complete; 0: repeat the request, '*url' may have changed;

@@ -128,7 +128,7 @@ static int check_token_status(const TransportResponse *reply, const Credential *
                                   credential ? "the password is refused"
                                              : "it requires a password for a token");
         return error_setf(reterr, reply->status == 429 || reply->status >= 500 ? EAGAIN : EPROTO,
-                          "the token server answers %ld", reply->status);
+                          "the token server answered with status %ld", reply->status);
 }
 
 int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Challenge *challenge,

@@ -36,7 +36,7 @@ static char *format_report_name(const char *node) {
 
 static int explain_report_directory(int r, const char *path, Error *reterr) {
         if (r == -ENOENT || r == -ENODEV || r == -ENOMEDIUM || r == -EHOSTDOWN)
-                return error_setf(reterr, ENOMEDIUM, "%s: is not there", path);
+                return error_setf(reterr, ENOMEDIUM, "%s: does not exist", path);
         if (r == -ELOOP)
                 return error_setf(reterr, ELOOP,
                                   "%s: is or contains a symbolic link, which is not followed",

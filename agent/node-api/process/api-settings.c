@@ -47,7 +47,7 @@ int api_settings_parse(const char *json, ApiSettings *ret, Error *reterr) {
         int r;
 
         if (!json_is_string(json_object_get(object, "nodeName")))
-                return error_setf(reterr, EBADMSG, "the agent's settings lack nodeName");
+                return error_setf(reterr, EBADMSG, "the agent's settings have no nodeName");
         r = json_copy_text(object, "nodeName", &settings.node_name);
         if (r < 0)
                 return r;

@@ -194,8 +194,8 @@ static void on_settings_reply(const AgentReply *reply, void *userdata) {
 
         server->settings_request = NULL;
         if (r < 0) {
-                log_warning("Cannot ask the agent at %s for settings: %s", server->agent_socket,
-                            strerror(-r));
+                log_warning("Cannot request the settings of the agent at %s: %s",
+                            server->agent_socket, strerror(-r));
                 retry_settings_later(server);
                 return;
         }
@@ -228,8 +228,8 @@ static void request_settings(NodeApi *server) {
         r = agent_request_start(server->event, &spec, on_settings_reply, server,
                                 &server->settings_request);
         if (r < 0) {
-                log_warning("Cannot ask the agent at %s for settings: %s", server->agent_socket,
-                            strerror(-r));
+                log_warning("Cannot request the settings of the agent at %s: %s",
+                            server->agent_socket, strerror(-r));
                 retry_settings_later(server);
         }
 }

@@ -28,7 +28,7 @@ static void client_chain_done(ClientChain *chain) {
 static int import_client_chain(const gnutls_datum_t *certificates, unsigned n, ClientChain *chain,
                                Error *reterr) {
         if (n > CHAIN_MAX)
-                return error_setf(reterr, EACCES, "the client certificate has more than %d others",
+                return error_setf(reterr, EACCES, "the client certificate has more than %d issuers",
                                   CHAIN_MAX - 1);
         for (; chain->n < n; chain->n++) {
                 gnutls_x509_crt_t certificate;

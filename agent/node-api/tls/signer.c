@@ -338,7 +338,7 @@ static int sign_for_api(const Signer *signer, const char *data, size_t length, c
                                     (unsigned) (length - sizeof(request)) };
         material = find_material(signer, &request);
         if (!material || request.thing >= N_ELEMENTS(functions))
-                return error_setf(reterr, EINVAL, "this is not signed");
+                return error_setf(reterr, EINVAL, "the signer does not sign such a request");
         code = functions[request.thing](material, (gnutls_sign_algorithm_t) request.algorithm,
                                         &content, &signature);
         if (code < 0)

@@ -248,7 +248,8 @@ static int parse_priorities(const char *text, gnutls_priority_t *ret, Error *ret
                 return 0;
         return code == GNUTLS_E_MEMORY_ERROR
                        ? -ENOMEM
-                       : error_setf(reterr, EINVAL, "GnuTLS does not know '%s' of its priorities",
+                       : error_setf(reterr, EINVAL,
+                                    "GnuTLS does not support '%s' in its priorities",
                                     where ? where : text);
 }
 

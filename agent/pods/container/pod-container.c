@@ -304,7 +304,7 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                 });
         if (r == -ENOTSUP)
                 return error_setf(reterr, ENOTSUP,
-                                  "the old shim has no target containers; replace the pod");
+                                  "the shim is too old for target containers; replace the pod");
         return r;
 }
 

@@ -35,8 +35,7 @@ static int check_debuggable(const PodEntry *entry, Error *reterr) {
                 return error_setf(reterr, EAGAIN, "pod \"%s\" has terminated", name);
         if (pod->spec.ephemeral_containers.n >= EPHEMERAL_CONTAINERS_MAX)
                 return error_setf(reterr, EINVAL,
-                                  "pod \"%s\" has %d ephemeral containers already, which is the "
-                                  "most",
+                                  "pod \"%s\" already has %d ephemeral containers, the maximum",
                                   name, EPHEMERAL_CONTAINERS_MAX);
         return 0;
 }

@@ -376,7 +376,7 @@ static void do_without_unread_checkpoints(PodWorker *worker) {
         int r = pod_worker_load_checkpoints(worker, &error);
 
         if (r < 0)
-                log_warning("Pod '%s': %s; continuing with what its shim knows",
+                log_warning("Pod '%s': %s; continuing with the state of its shim",
                             worker->instance.description, error_message(&error, r));
         worker->has_unread_checkpoints = false;
 }

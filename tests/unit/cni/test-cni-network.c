@@ -355,14 +355,14 @@ TEST(error_messages_name_the_plugin)
                   "'{' expected near end of file" },
                 { 0, "[]", "plugin type=\"three\" failed (add): its result is not a CNI result" },
                 { 0, "{}",
-                  "plugin type=\"three\" failed (add): its result lacks an address of the pod" },
+                  "plugin type=\"three\" failed (add): its result has no address of the pod" },
                 { 0, "{\"ips\":[{\"address\":\"10.0.0/8\"}]}",
                   "plugin type=\"three\" failed (add): its result has an invalid address: "
                   "'10.0.0/8'" },
                 { 0,
                   "{\"interfaces\":[{\"name\":\"eth0\"}],\"ips\":[{\"interface\":0,\"address\":"
                   "\"10.0.0.1/8\"}]}",
-                  "plugin type=\"three\" failed (add): its result lacks an address of the pod" },
+                  "plugin type=\"three\" failed (add): its result has no address of the pod" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -93,7 +93,7 @@ TEST(an_index_with_invalid_images_is_reported_with_its_place)
                 { IMAGES("[" IMAGE(APP, "") "]"),
                   "images[0]: platforms: must be a list of at least one" },
                 { IMAGES("[" IMAGE(APP, GOOD_PLATFORM) "," IMAGE(APP, GOOD_PLATFORM) "]"),
-                  "images: " APP " is in it twice" },
+                  "images: " APP " occurs twice" },
                 { IMAGES("[" IMAGE(APP, PLATFORM("linux", "a/b", "5", "[]", "[]")) "]"),
                   "images[0]: platforms[0]: platform: must be" },
                 { IMAGES("[" IMAGE(APP, PLATFORM("linux/a b", "a/b", "5", "[]", "[]")) "]"),
@@ -167,7 +167,7 @@ TEST(an_invalid_index_is_reported_with_its_place)
                   "files[0]: sha256: must be 64 lower-case hex digits" },
                 { HEAD "\"files\":[{\"name\":\"a.yaml\",\"size\":1," SUM
                        "},{\"name\":\"a.yaml\",\"size\":2," SUM "}]}",
-                  "files: a.yaml is in it twice" },
+                  "files: a.yaml occurs twice" },
                 { HEAD "\"files\":[],\"keys\":[]}", "keys: must be a list of 1 to 16 keys" },
                 { HEAD "\"files\":[],\"keys\":[\"" KEY "\",\"abc\"]}",
                   "keys[1]: must be a public key of Ed25519 in base64" },
@@ -202,7 +202,7 @@ TEST(an_index_that_is_too_large_is_refused)
                                        i > 0 ? "," : "", i);
         (void) snprintf(text + n, size - n, "]}");
         EXPECT_EQ(source_index_parse(text, strlen(text), 10 * MIB, &index, &total), -EBADMSG);
-        EXPECT_STREQ(total.message, "files: are larger together than 16 MiB");
+        EXPECT_STREQ(total.message, "files: are larger than 16 MiB together");
         free(text);
 }
 
