@@ -28,7 +28,8 @@
 
 #include <signal.h>
 
-/* A container whose creation takes longer no longer counts for the start limiter. */
+/* A container whose creation takes longer no longer counts for the start limiter, unless memory
+ * limits it. */
 #define START_SLOT_USEC (5 * USEC_PER_SEC)
 
 struct PodContainer {
@@ -120,9 +121,12 @@ static int on_start_slot_timeout(sd_event_source *source, uint64_t usec, void *u
         return 0;
 }
 
-/* A few hanging runtimes must not prevent all other pods from starting. */
+/* A few hanging runtimes must not prevent all other pods from starting. On a machine with little
+ * memory they do so until the shim kills them: runtimes that are only slow would need it all. */
 static void arm_start_slot_timer(PodContainer *c) {
         c->start_slot_timer = sd_event_source_disable_unref(c->start_slot_timer);
+        if (c->instance.pod->context->start_limiter.limit.is_of_memory)
+                return;
         (void) sd_event_add_time_relative(c->instance.pod->context->event, &c->start_slot_timer,
                                           CLOCK_BOOTTIME, START_SLOT_USEC, USEC_PER_SEC,
                                           on_start_slot_timeout, c);

@@ -5,15 +5,16 @@
  * work. */
 #define MEMORY_PER_START_BYTES (64 * MIB)
 
-unsigned start_limit_of(unsigned n_cpus, uint64_t memory_bytes) {
-        unsigned limit = MAX(2 * n_cpus, 4);
+StartLimit start_limit_of(unsigned n_cpus, uint64_t memory_bytes) {
+        unsigned max = MAX(2 * n_cpus, 4);
         uint64_t affordable = MAX(memory_bytes / MEMORY_PER_START_BYTES, 1);
+        bool is_of_memory = memory_bytes > 0 && affordable <= max;
 
-        return memory_bytes > 0 && affordable < limit ? (unsigned) affordable : limit;
+        return (StartLimit){ is_of_memory ? (unsigned) affordable : max, is_of_memory };
 }
 
-void start_limiter_init(StartLimiter *limiter, unsigned max) {
-        *limiter = (StartLimiter){ .max = max };
+void start_limiter_init(StartLimiter *limiter, StartLimit limit) {
+        *limiter = (StartLimiter){ .limit = limit };
         limiter->end = &limiter->first;
 }
 
@@ -47,7 +48,7 @@ static void grant_start_slots(StartLimiter *limiter) {
         if (limiter->is_granting)
                 return;
         limiter->is_granting = true;
-        while (limiter->first && limiter->held < limiter->max) {
+        while (limiter->first && limiter->held < limiter->limit.max) {
                 StartSlot *slot = dequeue_first_start_slot(limiter);
 
                 slot->is_held = true;

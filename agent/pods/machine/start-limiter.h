@@ -23,8 +23,13 @@ struct StartSlot {
         bool is_held;
 };
 
-typedef struct StartLimiter {
+typedef struct StartLimit {
         unsigned max;
+        bool is_of_memory; /* more runtimes would not fit into memory: a slow one keeps its slot */
+} StartLimit;
+
+typedef struct StartLimiter {
+        StartLimit limit;
         unsigned held;
         bool is_granting;
         StartSlot *first;
@@ -34,9 +39,9 @@ typedef struct StartLimiter {
 /* How many containers may be created at the same time: two per CPU or four, whichever is more,
  * unless the machine has too little memory for so many runtimes. 'memory_bytes': of the machine; 0:
  * unknown. */
-unsigned start_limit_of(unsigned n_cpus, uint64_t memory_bytes);
+StartLimit start_limit_of(unsigned n_cpus, uint64_t memory_bytes);
 
-void start_limiter_init(StartLimiter *limiter, unsigned max);
+void start_limiter_init(StartLimiter *limiter, StartLimit limit);
 
 /* Does nothing if the slot is already waiting or held. */
 void start_limiter_acquire(StartLimiter *limiter, StartSlot *slot);

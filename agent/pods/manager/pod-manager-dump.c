@@ -35,7 +35,7 @@ static void dump_start_limiter(const StartLimiter *limiter, FILE *out) {
         for (const StartSlot *slot = limiter->first; slot; slot = slot->next)
                 n++;
         dump_section(out, "Start limiter");
-        dump_line(out, 1, "slots: %u of %u in use", limiter->held, limiter->max);
+        dump_line(out, 1, "slots: %u of %u in use", limiter->held, limiter->limit.max);
         dump_line(out, 1, "queue: %zu containers", n);
         for (const StartSlot *slot = limiter->first; slot; slot = slot->next)
                 pod_container_dump_queued(slot->userdata, out);

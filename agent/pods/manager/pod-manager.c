@@ -210,7 +210,7 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
                 .on_event = on_pod_worker_event,
                 .userdata = manager,
         };
-        start_limiter_init(&manager->context.start_limiter, config->creating_max);
+        start_limiter_init(&manager->context.start_limiter, config->start_limit);
         manager->callbacks = callbacks;
         manager->userdata = userdata;
         manager->orphans = orphaned_pods_new(&manager->context);
@@ -250,7 +250,7 @@ PodManager *pod_manager_free(PodManager *manager) {
                 return NULL;
         clock_watch_free(manager->clock_watch);
         /* A released slot must not be granted to a container that is freed next. */
-        manager->context.start_limiter.max = 0;
+        manager->context.start_limiter.limit.max = 0;
         while (manager->entries) {
                 PodEntry *entry = manager->entries;
 

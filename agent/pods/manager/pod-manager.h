@@ -20,6 +20,7 @@
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/pods/machine/restart-policy.h"
+#include "agent/pods/machine/start-limiter.h"
 #include "agent/sandbox/sandbox.h"
 #include "common/network-namespace.h"
 
@@ -39,7 +40,7 @@ typedef struct PodManagerConfig {
         BackOffLimits back_off;
         uint64_t log_max_size;
         unsigned log_max_files;
-        unsigned creating_max;   /* containers that are created at the same time */
+        StartLimit start_limit;  /* containers that are created at the same time */
         const char *host_ips[2]; /* at most one per family; NULL: none or unknown */
         const NodeLabelsTaints
                 *node; /* with its labels; may change, see pod_manager_on_node_changed() */

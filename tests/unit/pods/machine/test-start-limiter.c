@@ -13,12 +13,23 @@ static void record_acquired(void *userdata) {
 
 TEST(start_limit_depends_on_processors_and_memory)
 {
-        EXPECT_EQ(start_limit_of(1, 8 * GIB), 4);
-        EXPECT_EQ(start_limit_of(16, 64 * GIB), 32);
-        EXPECT_EQ(start_limit_of(4, 97 * MIB), 1);
-        EXPECT_EQ(start_limit_of(4, 30 * MIB), 1);
-        EXPECT_EQ(start_limit_of(16, 1 * GIB), 16);
-        EXPECT_EQ(start_limit_of(2, 0), 4); /* unknown */
+        static const struct {
+                unsigned n_cpus;
+                uint64_t memory_bytes;
+                StartLimit expected;
+        } rows[] = {
+                { 1, 8 * GIB, { 4, false } },  { 16, 64 * GIB, { 32, false } },
+                { 4, 97 * MIB, { 1, true } },  { 4, 30 * MIB, { 1, true } },
+                { 16, 1 * GIB, { 16, true } }, { 2, 256 * MIB, { 4, true } },
+                { 2, 0, { 4, false } }, /* unknown */
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+                StartLimit limit = start_limit_of(rows[i].n_cpus, rows[i].memory_bytes);
+
+                EXPECT_EQ(limit.max, rows[i].expected.max);
+                EXPECT_EQ(limit.is_of_memory, rows[i].expected.is_of_memory);
+        }
 }
 
 TEST(start_slots_are_granted_in_order_up_to_the_limit)
@@ -28,7 +39,7 @@ TEST(start_slots_are_granted_in_order_up_to_the_limit)
         StartLimiter limiter;
 
         n_served = 0;
-        start_limiter_init(&limiter, 2);
+        start_limiter_init(&limiter, (StartLimit){ .max = 2 });
         for (size_t i = 0; i < 5; i++) {
                 slots[i] = (StartSlot){ .on_acquired = record_acquired, .userdata = &names[i] };
                 start_limiter_acquire(&limiter, &slots[i]);
@@ -65,10 +76,10 @@ TEST(slots_released_at_once_are_granted_without_recursion)
 {
         StartSlot slots[1000] = { 0 };
 
-        start_limiter_init(&quick, 0);
+        start_limiter_init(&quick, (StartLimit){ 0 });
         for (size_t i = 0; i < N_ELEMENTS(slots); i++) {
                 slots[i] = (StartSlot){ .on_acquired = gives_back_at_once, .userdata = &slots[i] };
-                quick.max = i == N_ELEMENTS(slots) - 1;
+                quick.limit.max = i == N_ELEMENTS(slots) - 1;
                 start_limiter_acquire(&quick, &slots[i]);
         }
         EXPECT_EQ(n_quick, 1000);

@@ -87,7 +87,7 @@ static void start_fake_agent(FakeNode *node) {
                 .back_off = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC },
                 .log_max_size = 1000,
                 .log_max_files = 2,
-                .creating_max = 2,
+                .start_limit = node->start_limit,
                 .host_ips = { "192.0.2.1", NULL },
                 .node = &node->labels,
                 .conditions = &node->conditions,
@@ -212,6 +212,7 @@ FakeNode *fake_node_new(void) {
                                          .shim_path = "/usr/libexec/mainstay-shim",
                                          .runtime_path = "runc",
                                          .run_dir = node->run_dir };
+        node->start_limit.max = 2;
         make_node_devices(node);
         start_fake_agent(node);
         return node;

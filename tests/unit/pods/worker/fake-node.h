@@ -5,6 +5,7 @@
  * states that after this time this event happens, and that the pod manager then makes these
  * requests and the pod has this status. */
 
+#include "agent/pods/machine/start-limiter.h"
 #include "agent/pods/manager/pod-manager.h"
 #include "tests/unit/pods/worker/fakes.h"
 
@@ -29,6 +30,7 @@ typedef struct FakeNode {
         NodeConditions conditions;
         NodeResources allocatable;
         DeviceManager *devices;
+        StartLimit start_limit; /* from the next start of the agent on */
         PodManager *manager;
         char pod_events[NODE_TEXT_MAX]; /* "Started Killing": the reasons since the last query */
         char last_message[512];         /* of the last of them */

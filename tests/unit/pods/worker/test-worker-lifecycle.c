@@ -331,6 +331,28 @@ TEST(a_runtime_that_hangs_does_not_keep_others_from_starting)
         fake_container("app")->run = fake_container("two")->run = RUN_STARTS;
 }
 
+TEST(a_slow_runtime_is_waited_for_if_memory_limits_the_number_of_starts)
+{
+        cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
+
+        node->start_limit = (StartLimit){ .max = 1, .is_of_memory = true };
+        fake_node_restart_agent(node);
+        fake_container("app")->run = fake_container("two")->run = RUN_HANGS;
+        fake_node_apply(node, POD("  containers:\n  - {name: app, image: busybox}\n"
+                                  "  - {name: two, image: busybox}\n"
+                                  "  - {name: three, image: busybox}\n"));
+        (void) fake_requests();
+        fake_node_pass(node, 100 * USEC_PER_SEC);
+        EXPECT_STREQ(fake_requests(), "");
+        fake_container_start_ends("app", SHIM_EVENT_START_FAILED);
+        fake_node_run(node);
+        EXPECT_STREQ(fake_requests(), "run two/0\n");
+        fake_container_start_ends("two", SHIM_EVENT_STARTED);
+        fake_node_run(node);
+        EXPECT_STREQ(fake_requests(), "run three/0\n");
+        fake_container("app")->run = fake_container("two")->run = RUN_STARTS;
+}
+
 TEST(a_container_waits_for_its_image_with_a_back_off)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
