@@ -10,8 +10,8 @@ import socket
 import subprocess
 import time
 
-BOOT_DEADLINE = 600
-COMMAND_DEADLINE = 180
+BOOT_DEADLINE = 1800
+COMMAND_DEADLINE = 600
 SNAPSHOT = "running"
 # For boot(): slots for disks that are plugged in and pulled out.
 SLOTS = [word for number in (1, 2) for word in ("-device", f"pcie-root-port,id=slot{number},chassis={number},slot={number}")]
