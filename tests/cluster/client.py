@@ -35,6 +35,9 @@ KINDS = {
     "ClusterRoleBinding": ("apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
     "CustomResourceDefinition": ("apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
     "NodeResourceTopology": ("apis/topology.node.k8s.io/v1alpha2", "noderesourcetopologies", False),
+    "VolumeSnapshot": ("apis/snapshot.storage.k8s.io/v1", "volumesnapshots", True),
+    "VolumeSnapshotClass": ("apis/snapshot.storage.k8s.io/v1", "volumesnapshotclasses", False),
+    "VolumeSnapshotContent": ("apis/snapshot.storage.k8s.io/v1", "volumesnapshotcontents", False),
     "PodDisruptionBudget": ("apis/policy/v1", "poddisruptionbudgets", True),
 }
 BY_PLURAL = {plural: (root, namespaced) for root, plural, namespaced in KINDS.values()}

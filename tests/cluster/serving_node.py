@@ -4,6 +4,7 @@
 import os
 import subprocess
 
+from client import KINDS
 from node import ClusterNode
 from node_api import ActivatingNode
 
@@ -23,6 +24,18 @@ def allow_everything(node):
     node.client.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": node.namespace},
                         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
                         "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": node.namespace}]})
+
+
+def make_kind(client, kind, **version):
+    """Creates the definition of a custom resource of client.KINDS with any content; returns its name."""
+    root, plural, namespaced = KINDS[kind]
+    _, group, version_name = root.split("/")
+    client.create({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                   "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+                   "spec": {"group": group, "scope": "Namespaced" if namespaced else "Cluster", "names": {"plural": plural, "kind": kind},
+                            "versions": [{"name": version_name, "served": True, "storage": True, **version, "schema": {
+                                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}})
+    return f"{plural}.{group}"
 
 
 class ServingNode(ActivatingNode, ClusterNode):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CSI host path driver with its sidecars, laid out as published, on a node of a real control plane. MAINSTAY_CSI
 names the directory of their programs: hostpathplugin, csi-node-driver-registrar, csi-attacher, csi-provisioner,
-csi-resizer and, of csi-driver-nfs, nfsplugin; without it these tests are left out."""
+csi-resizer, csi-snapshotter, snapshot-controller and, of csi-driver-nfs, nfsplugin; without it these tests are left out."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 import specs
 import world
 from node import is_ready
-from serving_node import allow_everything, preload_programs
+from serving_node import allow_everything, make_kind, preload_programs
 from specs import mount
 from world import wait
 
@@ -25,6 +25,10 @@ PLUGIN, REGISTRAR = "registry.k8s.io/sig-storage/hostpathplugin:v1.17.1", "regis
 CREATE = b"\x0a\x03one" + b"\x12\x04\x08\x80\x80\x40" + b"\x1a\x06\x12\x00\x1a\x02\x08\x01"
 NODE_ID = "csi.volume.kubernetes.io/nodeid"
 
+MODES = ("Filesystem", "Block")
+SNAPSHOTS = "snapshot.storage.k8s.io"
+SNAPSHOTTER = "registry.k8s.io/sig-storage/csi-snapshotter:v8.6.0"
+SNAPSHOT_CONTROLLER = "registry.k8s.io/sig-storage/snapshot-controller:v8.6.0"
 NFS, NFS_PLUGIN = "nfs.csi.k8s.io", "registry.k8s.io/sig-storage/nfsplugin:v4.13.2"
 # A server needs the kernel's client: mount.nfs is a stand-in that mounts a tmpfs.
 MOUNT_NFS = """#!/bin/sh
@@ -51,7 +55,8 @@ def directory(name, path, kind="Directory"):
 
 
 class Driver:
-    """A DaemonSet of the driver, which has registered; with sidecars of its controller, (name, image, [argument…]), or without."""
+    """The driver, which has registered: a DaemonSet, or a StatefulSet with sidecars of its controller, (name, image,
+    [argument…])."""
 
     def __init__(self, node, controllers=()):
         self.node, self.kubelet, self.data = node, os.path.join(node.directory, "kubelet"), os.path.join(node.data, "csi-data")
@@ -71,7 +76,9 @@ class Driver:
         if controllers:  # it calls losetup, which its published image has
             plugin["env"] = env + [{"name": "PATH", "value": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}]
             plugin["volumeMounts"] += [mount("usr", "/usr"), mount("lib", "/lib"), mount("lib64", "/lib64")]
-        node.workload("DaemonSet", "driver", plugin, registrar, *sidecars, template={"volumes": [
+        self.kind = "StatefulSet" if controllers else "DaemonSet"
+        more = {"replicas": 1, "serviceName": "driver"} if controllers else {}
+        node.workload(self.kind, "driver", plugin, registrar, *sidecars, **more, template={"volumes": [
             directory("usr", "/usr"), directory("lib", "/usr/lib"), directory("lib64", "/usr/lib64"),
             directory("socket-dir", f"{self.kubelet}/plugins/csi-hostpath", "DirectoryOrCreate"),
             directory("csi-data-dir", self.data, "DirectoryOrCreate"), directory("dev-dir", "/dev"),
@@ -82,6 +89,10 @@ class Driver:
 
     def registered(self):
         return (self.node.client.get("csinodes", None, self.node.node_name) or {}).get("spec", {}).get("drivers")
+
+    def end(self):
+        self.node.client.delete(f"{self.kind.lower()}s", self.node.namespace, "driver", propagation="Background")
+        wait(lambda: not self.registered(), "the driver has left the CSINode")
 
     def create_volume(self):
         """Creates a volume; returns its handle, the second field of the response's Volume."""
@@ -147,8 +158,7 @@ if PROGRAMS:
         assert not driver.mounts() and not os.listdir(f"{driver.kubelet}/pods")
         assert world.read(f"{driver.data}/{handle}/file") == "kept\n"
         assert sorted(os.listdir(driver.data)) == sorted([handle, "state.json"])
-        client.delete("daemonsets", node.namespace, "driver", propagation="Background")
-        wait(lambda: not driver.registered(), "the driver has left the CSINode")
+        driver.end()
         for plural, name in (("csidrivers", DRIVER), ("persistentvolumes", f"{node.node_name}-volume")):
             client.delete(plural, None, name)
 
@@ -201,8 +211,7 @@ if PROGRAMS:
         wait(lambda: not any(client.get("persistentvolumes", None, volume) for volume in bound.values()), "the provisioner has deleted both")
         assert not driver.mounts() and os.listdir(driver.data) == ["state.json"]
         assert os.listdir(f"{driver.kubelet}/pods") == [] and not os.path.exists(f"{driver.kubelet}/plugins/kubernetes.io/csi/volumeDevices")
-        client.delete("daemonsets", node.namespace, "driver", propagation="Background")
-        wait(lambda: not driver.registered(), "the driver has left the CSINode")
+        driver.end()
         for plural, name in (("csidrivers", DRIVER), ("storageclasses", "csi-hostpath-sc"), ("clusterrolebindings", node.namespace)):
             client.delete(plural, None, name)
 
@@ -250,12 +259,80 @@ if PROGRAMS:
         assert {one["involvedObject"]["kind"] for one in events} == {"Pod", "PersistentVolumeClaim"}
         client.delete("pods", node.namespace, "web", grace=1)
         node.wait_api_gone("web")
-        client.delete("daemonsets", node.namespace, "driver", propagation="Background")
-        wait(lambda: not driver.registered(), "the driver has left the CSINode")
+        driver.end()
         client.delete("persistentvolumeclaims", node.namespace, "claim")
         for plural, what in (("csidrivers", DRIVER), ("storageclasses", "expandable"), ("persistentvolumes", name),
                              ("clusterrolebindings", node.namespace)):
             client.delete(plural, None, what)
+
+    def test_published_sidecars_expand_and_copy_filesystems_and_block_devices(make_node, plane):
+        node = make_node(start=False)
+        make_images(node, (ATTACHER, "csi-attacher"), (PROVISIONER, "csi-provisioner"), (RESIZER, "csi-resizer"),
+                    (SNAPSHOTTER, "csi-snapshotter"), (SNAPSHOT_CONTROLLER, "snapshot-controller"))
+        node.start()
+        node.wait_node_ready()
+        client = plane.client
+        kinds = [make_kind(client, kind, subresources={"status": {}})
+                 for kind in ("VolumeSnapshot", "VolumeSnapshotClass", "VolumeSnapshotContent")]
+        allow_everything(node)
+        client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": {
+            "podInfoOnMount": True, "fsGroupPolicy": "File", "volumeLifecycleModes": ["Persistent", "Ephemeral"]}})
+        client.create({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "copied"}, "provisioner": DRIVER,
+                       "reclaimPolicy": "Delete", "volumeBindingMode": "WaitForFirstConsumer", "allowVolumeExpansion": True})
+        client.create({"apiVersion": f"{SNAPSHOTS}/v1", "kind": "VolumeSnapshotClass", "metadata": {"name": "copies"}, "driver": DRIVER,
+                       "deletionPolicy": "Delete"})
+        driver = Driver(node, [("csi-attacher", ATTACHER, []), ("csi-provisioner", PROVISIONER, ["--feature-gates=Topology=true"]),
+                               ("csi-resizer", RESIZER, []), ("csi-snapshotter", SNAPSHOTTER, [])])
+        node.workload("Deployment", "controller", {"name": "controller", "image": SNAPSHOT_CONTROLLER, "args": ["--v=5"]}, replicas=1)
+        node.wait_pods("controller", 1)
+
+        def use(pod, script, size, source=None):
+            """Runs a pod with a file system and a block device, both from their snapshots or empty."""
+            for mode in MODES:
+                node.create("PersistentVolumeClaim", f"{pod}-{mode.lower()}", spec={
+                    "accessModes": ["ReadWriteOnce"], "volumeMode": mode, "storageClassName": "copied",
+                    "resources": {"requests": {"storage": size}}, **({"dataSource": {
+                        "apiGroup": SNAPSHOTS, "kind": "VolumeSnapshot", "name": f"{source}-{mode.lower()}"}} if source else {})})
+            node.place(pod, specs.container(
+                script=f"{script}; {specs.IDLE}", volumeMounts=[mount("filesystem", "/data")],
+                volumeDevices=[{"name": "block", "devicePath": "/dev/disk"}]),
+                volumes=[{"name": mode.lower(), "persistentVolumeClaim": {"claimName": f"{pod}-{mode.lower()}"}} for mode in MODES])
+            node.wait_api_running(pod, 120)
+
+        def capacities():
+            return {one["metadata"]["name"]: one["status"].get("capacity", {}).get("storage")
+                    for one in client.all("persistentvolumeclaims", node.namespace)}
+
+        use("first", "echo kept >/data/file; echo raw >/dev/disk; sync; echo done", "4Mi")
+        wait(lambda: node.output("first") == ["done"], lambda: node.output("first"))
+        process = node.init("first")
+        for mode in MODES:
+            client.patch("persistentvolumeclaims", node.namespace, f"first-{mode.lower()}",
+                         {"spec": {"resources": {"requests": {"storage": "8Mi"}}}})
+        wait(lambda: capacities() == {"first-filesystem": "8Mi", "first-block": "8Mi"}, lambda: (capacities(), node.said()), 150)
+        assert node.init("first") == process
+        for mode in MODES:
+            node.create("VolumeSnapshot", f"first-{mode.lower()}", f"{SNAPSHOTS}/v1", spec={
+                "volumeSnapshotClassName": "copies", "source": {"persistentVolumeClaimName": f"first-{mode.lower()}"}})
+        for mode in MODES:
+            node.wait_for("volumesnapshots", f"first-{mode.lower()}", lambda one: one.get("status", {}).get("readyToUse"), "is ready", 120)
+        use("second", "cat /data/file; head -n 1 /dev/disk", "8Mi", "first")
+        wait(lambda: node.output("second") == ["kept", "raw"], lambda: node.output("second"))
+        for pod in ("first", "second"):
+            client.delete("pods", node.namespace, pod, grace=1)
+            node.wait_api_gone(pod)
+        wait(lambda: not client.all("volumeattachments"), "the controller has detached all")
+        assert not driver.mounts() and not os.listdir(f"{driver.kubelet}/pods")
+        for name in capacities():
+            client.delete("persistentvolumeclaims", node.namespace, name)
+        for mode in MODES:
+            client.delete("volumesnapshots", node.namespace, f"first-{mode.lower()}")
+        wait(lambda: os.listdir(driver.data) == ["state.json"], lambda: f"the driver has deleted all: {os.listdir(driver.data)}")
+        client.delete("deployments", node.namespace, "controller", propagation="Background")
+        driver.end()
+        for plural, name in (("csidrivers", DRIVER), ("storageclasses", "copied"), ("volumesnapshotclasses", "copies"),
+                             ("clusterrolebindings", node.namespace), *(("customresourcedefinitions", kind) for kind in kinds)):
+            client.delete(plural, None, name)
 
     def test_published_nfs_driver_mounts_a_share_and_its_errors_are_events(make_node, plane):
         node = make_node(start=False)

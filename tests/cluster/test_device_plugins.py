@@ -10,7 +10,7 @@ import pytest
 import specs
 import world
 from node import condition
-from serving_node import ServingNode, allow_everything, preload_programs
+from serving_node import ServingNode, allow_everything, make_kind, preload_programs
 from specs import mount
 from world import wait
 
@@ -111,21 +111,10 @@ if PROGRAMS:
         node.wait_api_running("stranger")
         wait(lambda: "refused" in node.output("stranger"), lambda: f"{node.output('stranger')}")
 
-    def make_topology_kind(client):
-        """The custom resource, with any content."""
-        any_content = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        client.create({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                       "metadata": {"name": "noderesourcetopologies.topology.node.k8s.io",
-                                    "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
-                       "spec": {"group": "topology.node.k8s.io", "scope": "Cluster",
-                                "names": {"plural": "noderesourcetopologies", "kind": "NodeResourceTopology"},
-                                "versions": [{"name": "v1alpha2", "served": True, "storage": True, "schema": {
-                                    "openAPIV3Schema": any_content}}]}})
-
     def test_topology_updater_sees_the_devices_of_pods(serving_node, plane):
         node = serving_node
         node.start_with_images(PROGRAMS, (SAMPLE_IMAGE, "sampledeviceplugin"), (UPDATER_IMAGE, "nfd-topology-updater"))
-        make_topology_kind(plane.client)
+        make_kind(plane.client, "NodeResourceTopology")
         allow_everything(node)
         start_plugin(node, "sample", SAMPLE_IMAGE, env=[{"name": "PLUGIN_SOCK_DIR", "value": PLUGINS}])
         node.place("one", user(SAMPLE))
