@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the modules in the order of their layers, connects their callbacks, runs the event loop,
- * and frees them in reverse. */
+ * and frees the modules in reverse order. */
 
 #include "agent/agent.h"
 

@@ -7,7 +7,7 @@
 #include <systemd/sd-event.h>
 
 /* Runs once in the turn of the loop in which it is enabled, at this priority. 0 or -errno; the
- * caller unreferences *ret, also after an error. */
+ * caller unreferences *ret, even after an error. */
 int event_add_disabled_defer(sd_event *event, sd_event_source **ret, int64_t priority,
                              sd_event_handler_t handler, void *userdata);
 

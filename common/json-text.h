@@ -31,8 +31,8 @@ unsigned json_failed_allocations(void);
 int json_parse_text(const char *text, size_t length, size_t flags, json_t **ret,
                     json_error_t *ret_problem);
 
-/* Like json_dumps(): the caller frees the text. NULL also if an allocation of jansson has failed
- * since the last text, because a part of this one may be missing. */
+/* Like json_dumps(): the caller frees the text. The result is also NULL if an allocation of jansson
+ * has failed since the last text, because a part of this text may be missing. */
 char *json_to_text(const json_t *json, size_t flags);
 
 /* Copies a member that is a string; the caller frees the copy. 0, and '*ret' is unchanged if there

@@ -22,7 +22,7 @@ typedef struct MhdLoop {
 } MhdLoop;
 
 /* Takes a daemon that was started with MHD_USE_EPOLL; NULL: starting it failed. The caller ends it
- * with mhd_loop_stop(), also after an error. 0, -EIO for NULL, or another -errno. */
+ * with mhd_loop_stop(), even after an error. 0, -EIO for NULL, or another -errno. */
 int mhd_loop_start(MhdLoop *loop, sd_event *event, struct MHD_Daemon *mhd_take);
 
 /* Stops the daemon, whose connections must not be suspended or upgraded. */

@@ -12,8 +12,8 @@
 char *text_format(const char *format, ...) printf_like(1, 2);
 char *text_vformat(const char *format, va_list ap) printf_like(1, 0);
 
-/* Replaces '*text', which is freed, by a copy of 'value', which may be NULL and may point into the
- * old text. 0; -ENOMEM: '*text' is NULL, because the old text may no longer be correct. */
+/* Replaces '*text', which is freed, with a copy of 'value', which may be NULL and may point into
+ * the old text. 0; -ENOMEM: '*text' is NULL, because the old text may no longer be correct. */
 int text_replace(char **text, const char *value);
 
 /* Appends the formatted text; a NULL '*text' counts as empty. 0; -ENOMEM: '*text' is unchanged. */

@@ -16,7 +16,7 @@ typedef struct LocalPod {
                                     * not deleted */
         bool is_terminated_cached; /* the pod is in the terminated-pod cache */
 
-        char *final_uid; /* of the last instance; NULL: none is gone */
+        char *final_uid; /* UID of the last instance that has ended; NULL: none has ended */
         Pod *final_pod;  /* the final pod with its status; or NULL */
         const PodStatus *final_status;
         char *final_json; /* used instead of these, from the terminated-pod cache */

@@ -83,7 +83,7 @@ int device_mounts_fstab(const RuntimeSpecInput *input, char **ret) {
         return 0;
 }
 
-/* ---- devices that come and go ---- */
+/* ---- devices that appear and disappear ---- */
 
 int device_edits_print_live(const DeviceEdits *edits, char ***ret) {
         cleanup_strv char **lines = NULL;

@@ -40,7 +40,7 @@ static void put_labelled_layer(FILE *out, const Image *image, const char *target
         fstab_put_context(out, label);
 }
 
-/* One layer is bound; an image without layers is an empty directory. */
+/* A single layer is mounted with a bind mount; an image without layers is an empty directory. */
 static int put_image_volume_layers(FILE *out, const RuntimeSpecInput *input, const Image *image,
                                    const Volume *volume, const char *target) {
         char *const *layers = image->layers;

@@ -341,7 +341,7 @@ static void add_scope_properties(json_t *annotations, const RuntimeSpecInput *in
         json_object_set_new(annotations, "run.oci.systemd.subgroup", json_string(""));
 }
 
-/* runc sets the limits as unit properties, too. crun (1.8) only writes the cgroup files, which a
+/* runc also sets the limits as unit properties. crun (1.8) only writes the cgroup files, which a
  * daemon-reload would reset. */
 static void add_scope_limits(json_t *annotations, const RuntimeSpecInput *input) {
         SliceProperty properties[SLICE_PROPERTIES_MAX];

@@ -42,7 +42,7 @@ DEFINE_CLEANUP(PodEvictor *, pod_evictor_free)
 bool pod_evictor_evict(PodEvictor *evictor, const ResourceShortage *shortage);
 
 /* True until nothing of the evicted pod is running or mounted, at most half a minute longer than
- * its grace period; for a shortage of disk space also during the measurement. */
+ * its grace period; for a shortage of disk space, also true during the measurement. */
 bool pod_evictor_is_busy(const PodEvictor *evictor, bool of_disk);
 
 /* The number of evicted pods by signal. */

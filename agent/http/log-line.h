@@ -34,8 +34,8 @@ int log_record_parse(const char *line, size_t length, LogRecord *ret);
 int log_record_time(const LogRecord *record, uint64_t *ret_usec);
 
 /* Joins the parts of long lines. A line of one stream is not interrupted by a line of the other,
- * unless it is too long to be buffered, in which case it continues after the other line. Zeroed, it
- * is empty. */
+ * unless it is too long to be buffered, in which case it continues after the other line. A zeroed
+ * struct is empty. */
 typedef struct LogJoiner {
         bool with_times;
         Buffer out; /* complete output; the caller takes it and sets the length to 0 */

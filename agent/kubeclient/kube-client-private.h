@@ -126,7 +126,8 @@ void kube_connections_fail_requests(KubeConnections *connections);
 /* Whether requests must not be started or freed now. */
 bool kube_connections_are_held(const KubeConnections *connections);
 
-/* No new request starts in it; if the client is being freed, requests in flight end, too. */
+/* No new request starts on these connections; if the client is being freed, requests in flight also
+ * end. */
 void kube_connections_drain(KubeConnections *connections, bool is_client_gone);
 
 /* Frees an old generation that has no requests. */

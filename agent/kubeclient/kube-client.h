@@ -6,7 +6,7 @@
  * retried here: see reflector.h and work-queue.h. The kernel detects a lost server (TCP keep-alive
  * and user timeout), so idle watches cause no wake-ups. A server that accepts requests but does not
  * respond is detected by the response timeout; the streams that have been silent since then are
- * ended, too. */
+ * also ended. */
 
 #include "agent/model/kubeconfig.h"
 #include "common/error.h"

@@ -7,7 +7,7 @@
 #include <gnutls/x509.h>
 #include <netinet/in.h>
 
-/* A new key on P-256. The caller deinitializes '*ret', also after an error, unless it is NULL. */
+/* A new key on P-256. The caller deinitializes '*ret', even after an error, unless it is NULL. */
 int private_key_generate(gnutls_x509_privkey_t *ret);
 
 /* The same for a key that private_key_format() wrote. At most 'max' bytes are read. */

@@ -49,7 +49,7 @@ static const char *find_mainstayd(char path[PATH_MAX]) {
         return access(path, X_OK) >= 0 ? path : installed;
 }
 
-/* For `mainstay describe node`, too. */
+/* Logs the flags, and passes them on for `mainstay describe node`. */
 static void report_flags_without_effect(const KubeletFlags *flags) {
         char text[1024] = "";
         size_t n = 0;

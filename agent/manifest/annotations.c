@@ -31,8 +31,8 @@ static const ProfileAnnotation kinds[] = {
         { "seccomp.security.alpha.kubernetes.io/pod", "seccomp", "seccompProfile", false, false },
 };
 
-/* The profile in the field, and its place: the container's, or the pod's, which for AppArmor
- * applies to its containers, too. */
+/* The profile in the field, and its place: the container's, or the pod's, which for AppArmor also
+ * applies to its containers. */
 typedef struct ProfileField {
         const SecurityProfile *profile; /* NULL: not set */
         char context[64];               /* "spec.containers[0].securityContext" */

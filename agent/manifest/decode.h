@@ -49,7 +49,7 @@ typedef struct Decoder {
 /* DECODE_CONFIG: adds a setting to 'without_effect'. 0 or -ENOMEM. */
 int decode_note_without_effect(Decoder *d, const char *setting);
 
-/* 'object' must be zeroed; the caller frees its content with schema_done(), also after a failure.
+/* 'object' must be zeroed; the caller frees its content with schema_done(), even after a failure.
  * 0, -EINVAL with the place, -ENOMEM. */
 int decode_object(Decoder *decoder, const YamlNode *node, const Schema *schema,
                   const DecodePath *path, void *object);

@@ -36,7 +36,7 @@ struct YamlNode {
         };
 };
 
-/* The value of a key, or NULL, also if 'mapping' is not a mapping. */
+/* The value of a key; NULL if the key is absent, or if 'mapping' is not a mapping. */
 const YamlNode *yaml_node_get(const YamlNode *mapping, const char *key);
 
 static inline const YamlNode *yaml_node_key(const YamlNode *mapping, size_t i) {

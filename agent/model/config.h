@@ -288,7 +288,7 @@ typedef struct Config {
         IntList tls_curve_preferences; /* Go's CurveIDs; empty: all */
         AuthenticationConfig authentication;
         AuthorizationConfig authorization;
-        bool rotate_certificates;               /* also if the kubeconfig embeds the certificate */
+        bool rotate_certificates;               /* even if the kubeconfig embeds the certificate */
         OptionalBool enable_system_log_handler; /* /logs/ of the kubelet's API; default: on */
         bool enable_system_log_query;           /* of services */
         bool server_tls_bootstrap;  /* the API server issues the certificate of the kubelet's API */

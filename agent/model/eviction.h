@@ -33,8 +33,8 @@ typedef enum NodeCondition {
 /* A bit in a set of conditions. */
 #define NODE_CONDITION_BIT(condition) (1U << (condition))
 
-/* The conditions that keep pods away have thresholds and taints. ReadonlyFilesystem, a condition of
- * the node problem detector, is only reported, and only if it is or was true. */
+/* The conditions that prevent new pods have thresholds and taints. ReadonlyFilesystem, a condition
+ * of the node problem detector, is only reported, and only if it is or was true. */
 #define NODE_PRESSURE_CONDITIONS                                                             \
         (NODE_CONDITION_BIT(NODE_MEMORY_PRESSURE) | NODE_CONDITION_BIT(NODE_DISK_PRESSURE) | \
          NODE_CONDITION_BIT(NODE_PID_PRESSURE))

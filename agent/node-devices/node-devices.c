@@ -94,7 +94,7 @@ static void update_resource(NodeDeviceProvider *provider, const NodeDeviceResour
         device_manager_refresh(provider->manager, resource->name);
 }
 
-/* ---- devices that come and go ---- */
+/* ---- devices that appear and disappear ---- */
 
 static PresentDevice *find_present(NodeDeviceResource *resource, const char *syspath) {
         for (size_t i = 0; i < resource->devices.n; i++)

@@ -147,7 +147,7 @@ static int renew_authority(CertifiedKey *pair, uint64_t now_usec) {
 
         if (code < 0)
                 return code;
-        /* GnuTLS cannot replace a time before 2050 by a later one, which has another type. */
+        /* GnuTLS cannot replace a time before 2050 with a later one, which has another type. */
         code = gnutls_x509_crt_init(&renewed.certificate);
         if (code < 0)
                 return code;

@@ -30,12 +30,12 @@ int encode_preferred_request(char *const *available, char *const *included, int6
 int encode_allocate_request(char *const *ids, Buffer *ret);
 int encode_prepare_request(char *const *ids, Buffer *ret);
 
-/* Responses for one container; -EBADMSG also if there are none, or several. The results are written
- * only on success. */
+/* Responses for one container. -EBADMSG for an invalid message, and if there is no response or more
+ * than one. The results are written only on success. */
 int decode_preferred_answer(const char *data, size_t length, char ***ret, Error *reterr);
 int decode_allocate_answer(const char *data, size_t length, DeviceEdits *ret, Error *reterr);
 
-/* A Get request: which pod. */
+/* The pod that a Get request names. */
 typedef struct GetPodRequest {
         char *name, *namespace;
 } GetPodRequest;

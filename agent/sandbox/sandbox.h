@@ -48,8 +48,8 @@ typedef struct SandboxContainerConfig {
                                       * container ends */
         const char *note;   /* at most 1 KiB for the agent's own use; included in every event */
         bool has_input;     /* its standard input is open, but has no data */
-        bool keeps_early;   /* with an input: the first client that attaches gets the earlier
-                               output, too, unless the shim was started by an older agent */
+        bool keeps_early;   /* with an input: the first client that attaches also gets the earlier
+                             * output, unless the shim was started by an older agent */
         bool has_terminal;  /* as in config.json */
         const char *target; /* ID of a running container of the pod, whose PID namespace is bound
                                to <bundle>/pid-namespace; NULL: none */

@@ -597,7 +597,7 @@ int secret_opener_open(SecretOpener *opener, const DataObject *object, const Dat
                 return r;
         if (secret->state == SECRET_FAILED && now_boottime_usec() - secret->failed_at >= RETRY_USEC)
                 set_waiting(secret);
-        if (secret->error.message) /* also while it is retried */
+        if (secret->error.message) /* even while it is retried */
                 return explain_unopened(secret, reterr);
         if (secret->state != SECRET_OPEN)
                 return error_setf(reterr, EAGAIN, "is being decrypted");

@@ -80,8 +80,8 @@ char *container_cgroup(const Attempt *attempt) {
         return cgroup_of_file(attempt->events_file);
 }
 
-/* If a second attempt has processes in the cgroup, killing the cgroup would end that attempt,
- * too. */
+/* If a second attempt has processes in the cgroup, killing the cgroup would also end that attempt.
+ */
 static bool shares_cgroup(const AttemptList *list, const Attempt *attempt) {
         for (const Attempt *other = list->first; other; other = other->next)
                 if (other != attempt && !other->deleted &&

@@ -47,7 +47,7 @@ int copier_channel_write(int socket_fd, const CopierMessage *message, const void
         return n < 0 ? -errno : 0;
 }
 
-/* Replaces the sender's descriptor numbers by the received ones. */
+/* Replaces the sender's descriptor numbers with the received ones. */
 static int place_received_fds(CopierMessage *message, const int *fds, size_t n) {
         size_t taken = 0;
 

@@ -13,7 +13,7 @@ typedef struct HookState {
         char *rootfs;
 } HookState;
 
-/* Reads the state from the descriptor. The caller releases it with hook_state_done(), also after a
+/* Reads the state from the descriptor. The caller releases it with hook_state_done(), even after a
  * failure. 0 or -errno with a message. */
 int hook_state_load(int state_fd, HookState *ret, Error *reterr);
 void hook_state_done(HookState *hook);

@@ -350,7 +350,7 @@ int mounts_undo(const char *root) {
                         return r;
                 if (strv_length(paths) == 0)
                         return 0;
-                /* Removing a mount with peers on the host would remove those, too. */
+                /* Removing a mount with peers on the host would also remove those peers. */
                 strv_foreach(path, paths)
                         (void) mount(NULL, *path, NULL, MS_PRIVATE, NULL);
                 FAIL_AT("mounts.undo");

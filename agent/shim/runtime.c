@@ -83,9 +83,9 @@ static int open_private_null_device(void) {
 }
 
 /* As in Kubernetes, the input of a container is a null device, because scripts check whether it is
- * a pipe. runc replaces this device by the container's own, except if a volume is mounted at /dev,
- * so it must not be the node's. If the shim may not use devices, a pipe without a writer has the
- * same effect. */
+ * a pipe. runc replaces this device with the container's own, except if a volume is mounted at
+ * /dev, so it must not be the node's. If the shim may not use devices, a pipe without a writer has
+ * the same effect. */
 static int set_null_input(void) {
         cleanup_close int fd = open_private_null_device();
 

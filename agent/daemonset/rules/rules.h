@@ -44,8 +44,8 @@ typedef struct NodePods {
  * whether a pod may run here at all. A taint that is not tolerated prevents a pod from starting;
  * with the effect NoExecute it also stops a running pod. tolerationSeconds count from the taint's
  * timeAdded; after that time the pod is stopped, and is not started again while the node has the
- * taint. Pod affinity, which the scheduler would check, is checked among 'node_pods' (the set's own
- * pods are ignored), and prevents a pod from starting.
+ * taint. Pod affinity, which the scheduler would check, is checked against 'node_pods' (the set's
+ * own pods are ignored), and prevents a pod from starting.
  *
  * 0 or -ENOMEM; the caller frees the decision. */
 int daemonset_evaluate_placement(const DaemonSet *set, const NodeLabelsTaints *node,

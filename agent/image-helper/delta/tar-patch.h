@@ -4,7 +4,7 @@
 /* Applies a delta between tars in the format of tar-diff (github.com/containers/tar-diff,
  * file-format.md); its media type is application/vnd.tar-diff. The format:
  *
- *     the eight bytes "tardf1\n\0", and behind them a zstd stream of operations:
+ *     the eight bytes "tardf1\n\0", followed by a zstd stream of operations:
  *
  *     operation: 1 byte
  *     size:      an unsigned number of 64 bits as a varint of protocol buffers

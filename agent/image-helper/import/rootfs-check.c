@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Applies the rules that layer-unpack.c applies later, so that the import of a damaged or hostile
- * tar already fails, and not only the start of a pod. */
+/* Applies the rules that layer-unpack.c applies later, so that a damaged or hostile tar is refused
+ * when it is imported, and not only when a pod starts. */
 
 #include "agent/image-helper/import/rootfs-check.h"
 

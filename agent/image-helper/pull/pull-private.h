@@ -59,5 +59,5 @@ int pull_ask_for_image_with(RegistryPull *pull, const char *chain_id, const char
 
 /* pull-delta.c: whether the image can be created with a delta from the registry. If so, the image
  * gets the blobs of the delta that are smaller than the layers. 'missing' marks the layers that are
- * needed. Failures are not errors: the layers are pulled then. 0 or -ENOMEM. */
+ * needed. A failure is not an error, because the layers are then pulled instead. 0 or -ENOMEM. */
 int pull_find_delta(RegistryPull *pull, const char *reference, const bool *missing);

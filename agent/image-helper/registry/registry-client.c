@@ -48,7 +48,8 @@ static const struct {
 
 /* The state of an endpoint. */
 typedef struct EndpointSession {
-        size_t credential; /* index into its credentials; if too large: none */
+        size_t credential; /* index of the endpoint's credential in use; beyond the end of the list:
+                            * none */
         bool uses_basic;
         char *token;
 } EndpointSession;

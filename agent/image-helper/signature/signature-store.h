@@ -3,10 +3,10 @@
 
 /* The stored data of an image in addition to its layers:
  *
- *     signatures/<digest>.json   its signatures, to check them again without a network, and the
- *                                 index that some of them are of
- *     verified/<digest>.json     where it came from, by which index, which policies it has passed,
- *                                 and which pods may use it
+ *     signatures/<digest>.json   the image's signatures, to check them again offline, and the
+ *                                 index to which some of them belong
+ *     verified/<digest>.json     the image's origin and index, the policies that it has passed,
+ *                                 and the pods that may use it
  *
  * The agent reads the second file at each start of a container (agent/image/image-admission.c). */
 

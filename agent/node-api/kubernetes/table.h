@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* The part of its object that a row includes. */
+/* The part of the object that its row in the table includes. */
 typedef enum TableObject {
         TABLE_OBJECT_METADATA,
         TABLE_OBJECT_WHOLE,

@@ -241,7 +241,7 @@ static bool read_from_plain(TlsStream *stream) {
         if (n > 0 && outward->n_before_boundary > 0)
                 outward->n_before_boundary -= (size_t) n;
         if (n <= 0)
-                outward->has_ended = true; /* also if it was closed with unread data */
+                outward->has_ended = true; /* even if it was closed with unread data */
         else if (!encrypt_for_client(stream, plain, (size_t) n))
                 outward->is_refused = true;
         return true;

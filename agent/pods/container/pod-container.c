@@ -198,7 +198,7 @@ static void send_live_devices(PodContainer *c, char *const *devices) {
                                          pod->description, c->instance.spec->name);
 }
 
-/* Level-triggered: the shim gets the list whenever it differs from the shim's. */
+/* Level-triggered: the list is sent whenever it differs from the shim's list. */
 static void update_live_devices(PodContainer *c) {
         const PodInstance *pod = c->instance.pod;
         cleanup_strv char **devices = NULL;

@@ -156,7 +156,7 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
 }
 
 /* A restarted agent repeats attempts of an older generation, so the generation does not change if
- * containers that had completed are to stay so. */
+ * completed containers must not run again. */
 static void reset_for_restart_all(PodContainers *containers, bool wants_restart_all) {
         bool resets_all = wants_restart_all || !containers->restarts_stopped_only;
 

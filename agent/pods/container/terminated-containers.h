@@ -3,7 +3,7 @@
 
 /* The checkpoint of terminated containers: how containers that do not run again ended (restart
  * policy Never or OnFailure, or a pod that has failed as a whole), in <state-dir>/pods/<uid>/ends.
- * The shim knows this, too, but it does not survive a reboot or the end of a failed pod: a
+ * The shim also knows this, but it does not survive a reboot or the end of a failed pod: a
  * container that has succeeded must not run again, and the exit code of one that has failed must
  * not change. */
 

@@ -98,8 +98,8 @@ void container_machine_restart_edited(ContainerMachine *container);
 void container_machine_reset_back_off(ContainerMachine *container);
 
 /* Kills the current attempt, if it is running and not being stopped; the restart policy decides
- * about the next step, and exit code 0 counts as a failure. 'why' is the termination message if it
- * does not write one. */
+ * about the next step, and exit code 0 counts as a failure. 'why' is the termination message if the
+ * container does not write one. */
 bool container_machine_can_be_killed(const ContainerMachine *container);
 void container_machine_kill(ContainerMachine *container, const char *why);
 
@@ -212,11 +212,11 @@ bool container_machine_end_is_final(const ContainerMachine *container);
 uint64_t container_machine_finished_at(
         const ContainerMachine *container); /* realtime; 0: it never ended */
 
-/* Whether it is running, and the next container in the pod's order may start. */
+/* Whether the container is running, and the next container in the pod's order may start. */
 bool container_machine_has_started(const ContainerMachine *container);
 
-/* Whether its postStart hook is running, or will run once it has started; false while it waits
- * after a failure. */
+/* Whether the container's postStart hook is running, or will run once the container has started;
+ * false while the container waits after a failure. */
 bool container_machine_awaits_post_start(const ContainerMachine *container);
 
 /* Whether a restart rule requests a restart of all containers, after the rest of the delay. */

@@ -5,6 +5,6 @@
 
 #include "agent/pods/container/pod-containers.h"
 
-/* The caller releases *ret with eviction_candidate_done(), also after a failure. 0 or -ENOMEM. */
+/* The caller releases *ret with eviction_candidate_done(), even after a failure. 0 or -ENOMEM. */
 int describe_eviction_candidate(const PodInstance *pod, const PodContainers *containers,
                                 EvictionCandidate *ret);

@@ -539,7 +539,7 @@ static void on_pod_cleaned(const ChildResult *result, void *userdata) {
                 retry_sandbox_later(worker, WORKER_SANDBOX_LOST);
         } else if (worker->has_unread_checkpoints && worker->instance.is_desired) {
                 /* The files show which containers have ended, and how: they are read first, and
-                 * everything that is not needed afterwards is removed, too. */
+                 * then everything that is no longer needed is removed. */
                 pod_worker_set_state(worker, WORKER_NO_SANDBOX);
         } else {
                 worker->sandbox.needs_cleanup = false;
