@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of all commands and options, by which the command line is parsed and from which help
+/* The tables of all commands and options, with which the command line is parsed and from which help
  * is printed. Option texts follow those of kubectl. */
 
 #include "agent/cli/cli.h"
@@ -113,31 +113,31 @@ static const Option wait_options[] = {
 static const Option images_options[] = {
         OPTION("output",     'o', "FORMAT", "ls: output format, json or yaml (default: a table)", output),
         OPTION("no-headers", 0,   NULL,     "omit the header line", no_headers),
-        OPTION("name",       0,   "NAME",   "import: make an image of this name of a tar that has a root file system", name),
+        OPTION("name",       0,   "NAME",   "import: name of the image to make from a tar with a root file system", name),
         LIST_OPTION("config", 0,  "CHANGE", "import: an instruction, such as 'CMD [\"/bin/app\"]'; may be repeated", config),
         LIST_OPTION("change", 'c', "CHANGE", "import: same as --config", config),
 };
 
 static const Option kubeconfig_options[] = {
-        OPTION("server", 0, "URL", "address of mainstay-api (default: by the configuration)", server),
+        OPTION("server", 0, "URL", "address of mainstay-api (default: from the configuration)", server),
 };
 
 static const Option source_options[] = {
         OPTION("key",       0, "FILE",    "sign: Ed25519 private key, in PEM", key),
         OPTION("fleet",     0, "NAME",    "sign, verify: name of the fleet", fleet),
-        OPTION("number",    0, "NUMBER",  "sign: number of the index (default: one more than that of the present one)", number),
+        OPTION("number",    0, "NUMBER",  "sign: number of the index (default: one more than that of the existing index)", number),
         OPTION("expires",   0, "WHEN",    "sign: expiry, as a time or in days (default: 90d)", expires),
         OPTION("next-keys", 0, "KEYS", "sign: public keys, separated by commas; one must sign the next index (default: as before)", next_keys),
         OPTION("progress-deadline-seconds", 0, "SECONDS", "sign: seconds after which a node on which not everything is ready returns to the previous index", progress_deadline),
         OPTION("platform",  0, "PLATFORMS", "sign: platforms of the images, separated by commas (default: that of this machine)", platform),
         OPTION("from",      0, "PATHS",   "sign: OCI archives and layouts that may have the images, separated by commas (default: registries only)", from),
-        OPTION("cache",     0, "DIRECTORY", "sign: where images of the last indexes are kept, for deltas (default: in the user's cache)", cache),
-        OPTION("deltas",    0, "NUMBER",  "sign: from the images of how many indexes deltas are made (default: 3)", deltas),
-        OPTION("no-images", 0, NULL,      "sign: name no images: nodes pull them from registries", no_images),
+        OPTION("cache",     0, "DIRECTORY", "sign: directory for images of the last indexes, for deltas (default: in the user's cache)", cache),
+        OPTION("deltas",    0, "NUMBER",  "sign: number of previous indexes from whose images deltas are made (default: 3)", deltas),
+        OPTION("no-images", 0, NULL,      "sign: name no images; nodes pull them from registries", no_images),
         OPTION("check",     0, NULL,      "sign: only show what would be signed and fetched", check),
-        OPTION("rotate",    0, NULL,      "identity: make a new one; the others still open what was encrypted for them", rotate),
-        OPTION("remove-old", 0, NULL,     "identity: remove all but the newest one", remove_old),
-        OPTION("keys",      0, "KEYS", "verify: public keys, separated by commas; one must have signed it", keys),
+        OPTION("rotate",    0, NULL,      "identity: create a new one; the others can still decrypt values encrypted for them", rotate),
+        OPTION("remove-old", 0, NULL,     "identity: remove all except the newest one", remove_old),
+        OPTION("keys",      0, "KEYS", "verify: public keys, separated by commas; one must have signed the index", keys),
 };
 
 static const Option secret_options[] = {
@@ -178,15 +178,15 @@ const Command commands[] = {
         { "diff", "FILE...", "show what a changed manifest would do to running pods; '-' is standard input",
           NULL, 0, run_diff },
         { "debug", "bundle FILE | dump | log-level [error|warning|info|debug] | POD --image IMAGE [-- COMMAND...]",
-          "collect what a bug report needs, print the state of the agent, print or set its log level, or add an ephemeral container to a pod",
+          "collect the data for a bug report, print the state of the agent, print or set its log level, or add an ephemeral container to a pod",
           debug_options, N_ELEMENTS(debug_options), run_debug },
         { "secret", "encrypt|seal NAME KEY=FILE...",
           "print a Secret whose values are encrypted for nodes, or sealed for this machine; '-' is standard input; needs no agent",
           secret_options, N_ELEMENTS(secret_options), run_secret },
         { "source", "[status | identity | sign MANIFESTS DIRECTORY | verify DIRECTORY | report FILE...]",
-          "show sources of manifests or this node's identity, or make and check a signed index of manifests",
+          "show sources of manifests or this node's identity, or create and check a signed index of manifests",
           source_options, N_ELEMENTS(source_options), run_source },
-        { "kubeconfig", "", "print a kubeconfig for kubectl on a node that has joined no API server",
+        { "kubeconfig", "", "print a kubeconfig for kubectl on a node that has not joined an API server",
           kubeconfig_options, N_ELEMENTS(kubeconfig_options), run_kubeconfig },
         { "version", "", "show the versions of this program and of the agent",
           NULL, 0, run_version },
