@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The table of routes, with the handlers of one line. */
+/* The table of routes, with the handlers that need only one line. */
 
 #include "agent/http/handlers.h"
 #include "agent/http/http-connection.h"

@@ -25,7 +25,7 @@ typedef struct KubeObjectSummary {
 int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
                               Error *reterr);
 
-/* The conditions in its status: the status of each by its type. 0 or -ENOMEM; the caller frees
- * it. */
+/* The conditions in the object's status: a map from the type of each condition to its status. 0 or
+ * -ENOMEM; the caller frees it. */
 int kube_object_summary_conditions(const KubeObjectSummary *metadata, StringMap *ret);
 void kube_object_summary_done(KubeObjectSummary *metadata);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decodes a tree into an object by the object's table (model/schema.h). Types, unknown fields and
- * required fields, and the wording of their errors, are handled only here. */
+/* Decodes a tree into an object according to the object's table (model/schema.h). Types, unknown
+ * fields and required fields, and the wording of their errors, are handled only here. */
 
 #include "agent/manifest/decode-path.h"
 #include "agent/manifest/yaml-tree.h"

@@ -26,7 +26,7 @@ enum {
 struct ByteStream {
         struct archive *archive; /* source of the data; NULL: 'fd' */
         bool is_raw;             /* the archive has no members, so its blocks are read directly */
-        bool is_empty;           /* and decompresses nothing */
+        bool is_empty;           /* the archive has no data to decompress */
         ByteStream *below;
         Gunzip *gunzip;     /* decompresses 'below'; NULL: an archive does, or nothing */
         TarPatch *patch;    /* applies 'below', the operations of a delta, to its base */

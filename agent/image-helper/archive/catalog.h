@@ -17,7 +17,7 @@ enum {
 
 typedef struct CatalogBlob {
         char *member;             /* name in the archive */
-        char *media_type;         /* NULL if no manifest has it */
+        char *media_type;         /* NULL if no manifest names it */
         uint64_t size;            /* as in the archive; verified only together with a digest */
         char digest[DIGEST_SIZE]; /* "" if the archive has none, as in docker archives */
 } CatalogBlob;
