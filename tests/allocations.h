@@ -43,7 +43,7 @@ static inline void expect_result_without_allocation(const char *name, unsigned n
                 report_different_result(name, n, strna(got), strna(expected));
 }
 
-/* An error of jansson, which would make the next text fail. */
+/* Resets an error of jansson, which would make the next text fail. */
 static inline void forget_failed_allocations(void) {
         json_t *json = json_null();
 

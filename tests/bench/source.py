@@ -259,7 +259,7 @@ def add_secret(pod, name, use):
 
 
 def measure_secrets(archive, arguments, figures):
-    """In turns: a pod with a variable or a volume from an unencrypted Secret, and from an encrypted one, each decrypted
+    """Measured in turns: a pod with a variable or a volume from an unencrypted Secret, and from an encrypted one, each decrypted
     for the first time."""
     node = harness.Node(archive)
     try:

@@ -196,11 +196,11 @@ def writer(*lines, name="setup"):
 CONFIG = {"volumes": [{"name": "config", "emptyDir": {}}], "initContainers": [writer("A='value-1'", "B='value-2'")]}
 
 
-def test_env_file_gives_variables(trial):
+def test_variables_can_come_from_an_env_file(trial):
     trial.expect(["A=value-1", "B=value-2"], program("env", env=[from_file("A", "A"), from_file("B", "B")]), **CONFIG)
 
 
-def test_env_file_gives_variables_to_several_containers(trial):
+def test_variables_of_several_containers_can_come_from_an_env_file(trial):
     trial.expect(["A=value-1"], program("env", env=[from_file("A", "A")]),
                  {**program("env", env=[from_file("A", "B")]), "name": "other"}, **CONFIG)
     assert "A=value-2" in trial.output("other")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requirements of Kubernetes' own tests for volumes: test/e2e/common/storage, with its program for them. README.md
+"""The requirements of Kubernetes' own tests for volumes: test/e2e/common/storage, with the test program of Kubernetes. README.md
 lists the corresponding tests."""
 
 import base64
@@ -327,7 +327,7 @@ def test_host_path_volume_is_readable_and_writable(trial, part):
     trial.wait_output(f'content of file "{path}": mount-tester new file', container="reader")
 
 
-# Problems that keep a pod from its volumes
+# Missing volumes
 
 @pytest.mark.parametrize("volume", [{"configMap": {"name": "absent"}}, {"secret": {"secretName": "absent"}}])
 @pytest.mark.parametrize("init", [False, True])

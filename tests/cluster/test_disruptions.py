@@ -184,7 +184,7 @@ def wait_without_manager(node):
 
 
 def hand_back(own_plane, node, pid):
-    """The controller manager returns, and takes the pod over as it runs."""
+    """The controller manager returns, and takes over the running pod."""
     own_plane.start("kube-controller-manager")
     pods = wait(lambda: [pod for pod in node.api_pods("logd") if is_ready(pod) and
                          pod["metadata"].get("ownerReferences", [{}])[0].get("kind") == "DaemonSet"],

@@ -139,7 +139,7 @@ TEST(the_version_that_was_synced_last_is_kept)
 }
 
 /* The child has opened it, and waits for the lock. */
-TEST(a_directory_that_is_removed_before_its_files_are_synced_is_no_error)
+TEST(a_directory_may_be_removed_before_its_files_are_synced)
 {
         cleanup_free char *directory = path_join(test_directory(), "d");
         cleanup_close int fd = -EBADF;

@@ -96,7 +96,7 @@ TEST(every_compression_gives_the_same_bytes)
         }
 }
 
-TEST(members_of_gzip_are_concatenated_and_trailing_bytes_ignored)
+TEST(gzip_members_are_concatenated_and_trailing_bytes_ignored)
 {
         char text[256];
 

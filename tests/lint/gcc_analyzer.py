@@ -18,8 +18,8 @@ WARNING = re.compile(r"(cc1|\S+?:\d+):(?:\d+:)? warning: (.*?)(?: \[CWE-\d+\])? 
 
 
 def _command(entry):
-    """Without optimisation: with it, gcc reports false positives for inlined code and for bytes that are copied in one
-    step. The definitions of the build are kept, except that assertions remain enabled."""
+    """The command is without optimisation, because gcc otherwise reports false positives for inlined code and for bytes
+    that are copied in one step. The definitions of the build are kept, except that assertions remain enabled."""
     words = [word for word in shlex.split(entry["command"].replace("-isystem ", "-isystem"))
              if re.match(r"-[DIU]|-isystem", word) and not re.match(r"-D(NDEBUG|_FORTIFY_SOURCE)", word)]
     return ["gcc", *words, "-O0", "-fanalyzer", "-fdiagnostics-plain-output", "-fdiagnostics-path-format=none", "-c", "-o", "/dev/null",

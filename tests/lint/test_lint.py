@@ -153,7 +153,7 @@ class Layers(Lint):
         self.put("agent/model/a.c", "#include <archive.h>\n")
         self.expect(layers.check(self.root), "<archive.h> is not for this file")
 
-    def test_a_comment_includes_nothing(self):
+    def test_an_include_in_a_comment_is_ignored(self):
         self.put("common/a.c", '/*\n#include "agent/agent.h"\n*/\n')
         self.assertEqual(layers.check(self.root), [])
 
@@ -199,7 +199,7 @@ class Names(Lint):
         self.put("agent/b.c", "int find(void) {\n        return 1;\n}\n")
         self.expect(names.check(self.root), "common/a.c:1:", "function find", "agent/b.c:1")
 
-    def test_programs_share_no_names_but_main(self):
+    def test_programs_share_no_name_except_main(self):
         for program in ("cli", "shim"):
             self.put(f"agent/{program}/main.c", "int main(void) {\n        return 0;\n}\n")
             self.put(f"agent/{program}/a.c", "DEFINE_CLEANUP(Entry *, entry_free)\n\nint a;\n}\n")

@@ -95,7 +95,7 @@ int timerfd_create(clockid_t clock, int flags) {
         return fd;
 }
 
-/* No other timer counts by realtime. */
+/* No other timer uses realtime. */
 #define DEFINE_CLOCKS(gettime, get_time, settime, seconds_t, timespec_t, itimer_t, sys_gettime, \
                       sys_settime)                                                              \
         int gettime(clockid_t clock, timespec_t *ts) {                                          \

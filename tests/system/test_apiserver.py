@@ -315,7 +315,7 @@ def test_the_status_of_another_uid_is_a_conflict(api, node):
     assert api.get("pods", "default", "logd")["status"]["phase"] == "Pending"
 
 
-def test_a_pod_s_status_is_merged_as_the_kubelet_s_patches_require(api, node):
+def test_a_pod_status_is_merged_like_kubelet_patches_require(api, node):
     api.pod("logd", NODE, IMAGE)
     path = f"{POD_PATH}/logd/status"
     first = {"conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "m"},

@@ -570,7 +570,7 @@ def test_a_new_agent_finishes_an_edit_and_restarts_nothing_else(node):
     assert node.pod("web")["metadata"]["uid"] == uid
 
 
-def test_edits_while_no_agent_runs_are_applied_by_the_next_one(node):
+def test_edits_while_no_agent_runs_are_applied_by_the_next_agent(node):
     pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")))
     node.launch(pod)
     before, group = identity(node, "web"), node.container_cgroup("web")

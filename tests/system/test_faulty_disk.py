@@ -101,14 +101,14 @@ class Full:
         return tried
 
 
-def test_a_disk_that_is_full_from_any_write_on_stops_no_pod(make_node):
+def test_no_pod_stops_if_the_disk_is_full_from_any_write_on(make_node):
     node = make_node(start=False)
     assert Full(node).try_all((node.state, node.run, node.log), (1, 14, 33)) == 3
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("which", ["state run log", "state", "run", "log", "once"])
-def test_file_systems_that_are_full_from_each_write_on_stop_no_pod(make_node, which):
+def test_no_pod_stops_if_file_systems_are_full_from_any_write_on(make_node, which):
     node = make_node(start=False)
     tops = {"state": node.state, "run": node.run, "log": node.log}
     found = [tops[name] for name in which.split() if name in tops] or tops.values()
@@ -116,7 +116,7 @@ def test_file_systems_that_are_full_from_each_write_on_stop_no_pod(make_node, wh
 
 
 @pytest.mark.parametrize("ks, least", [((14,), 1), pytest.param(range(1, WRITES_MAX), 20, marks=pytest.mark.long)])
-def test_a_quota_that_is_used_up_from_any_write_on_stops_no_pod(make_node, ks, least):
+def test_no_pod_stops_if_the_quota_is_used_up_from_any_write_on(make_node, ks, least):
     """The error is that of a quota, because not every kernel has quotas."""
     node = make_node(start=False)
     assert Full(node, error=errno.EDQUOT).try_all([node.state], ks) >= least

@@ -439,7 +439,7 @@ def test_kill_during_a_plugin_run_leaves_nothing_behind_and_repeats_no_plugin(ne
         wait_clean(net)
 
 
-def test_a_plugin_that_runs_when_its_shim_is_killed_ends_before_the_next_one_starts(net):
+def test_a_plugin_of_a_killed_shim_ends_before_the_next_plugin_starts(net):
     log = os.path.join(net.plugin_directory, "runs")
     run_once_in_bridge_plugin(net, f"if [ $CNI_COMMAND = ADD ]; then echo first >>{log}; sleep 0.5; echo end >>{log}; exit 1; fi; "
                                    f"else echo next >>{log}")

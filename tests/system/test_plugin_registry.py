@@ -228,7 +228,7 @@ def test_unknown_program_in_the_registry_affects_no_other_plugin(node, registry)
         node.wait_running("web")
 
 
-def test_node_without_plugins_starts_nothing_for_the_registry(node, registry):
+def test_registry_starts_no_process_without_plugins(node, registry):
     registrant = registry.both()[1]
     wait_counts(node, 2, 2)
     registrant.remove()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cgroup2
 MIB = 1 << 20
 CRITICAL = 2000000000
 
-# Uses as much memory as the file in memory has, until the file is removed.
+# Uses as much memory as the size of the file in memory, until the file is removed.
 EAT = "dd if=/dev/zero of=/m/file bs=1M count={} 2>/dev/null; echo ate; " + specs.IDLE
 
 

@@ -84,7 +84,7 @@ def identity_file(node):
     return os.path.join(node.state, "secrets", "identity")
 
 
-def test_values_of_age_are_opened_for_variables_and_files(sealing):
+def test_age_encrypted_values_are_decrypted_for_variables_and_files(sealing):
     node = sealing
     mine = recipient(node)
     node.drop(specs.text(secret(keys="word, binary", word=age(CANARY, mine).decode(), binary=age("bytes", mine, armored=False), plain="clear"),
@@ -110,7 +110,7 @@ def test_identity_is_stored_in_clear_only_if_configured(make_node):
     assert stat.S_IMODE(os.stat(identity_file(node)).st_mode) == 0o400
 
 
-def test_error_of_the_identity_is_gone_once_it_is_unsealed(make_node, tmp_path):
+def test_identity_error_is_cleared_once_the_identity_is_unsealed(make_node, tmp_path):
     (tmp_path / "systemd-creds").write_text(f'#!/bin/sh\n[ -e {tmp_path}/broken ] && exit 1\nexec /usr/bin/systemd-creds "$@"\n')
     (tmp_path / "systemd-creds").chmod(0o755)
     node = make_node(start=False)
@@ -171,14 +171,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_value_that_cannot_be_opened_makes_the_pod_wait_with_the_reason(node, case):
+def test_pod_waits_with_the_reason_if_a_value_cannot_be_decrypted(node, case):
     make, words = WRONG[case]
     node.drop(specs.text(secret(word=make(recipient(node))), specs.pod("web", specs.container(envFrom=[{"secretRef": {"name": "till"}}]))), "web.yaml")
     wait_says(node, "web", "CreateContainerConfigError", 'secret "till": word', words)
     assert CANARY not in json.dumps(node.pod("web"))
 
 
-def test_volume_that_cannot_be_opened_is_an_event_with_the_reason(node):
+def test_volume_that_cannot_be_decrypted_is_an_event_with_the_reason(node):
     recipient(node)
     node.drop(specs.text(secret(word=WRONG["for another node"][0](None)), user()), "web.yaml")
     wait(lambda: any(event["reason"] == "FailedMount" and 'secret "till": word: is encrypted for 1 recipients' in event["message"]
@@ -186,7 +186,7 @@ def test_volume_that_cannot_be_opened_is_an_event_with_the_reason(node):
          lambda: f"FailedMount names it: {node.cli('get', 'events').stdout}")
 
 
-def test_secret_without_an_identity_is_opened_once_there_is_one(node):
+def test_secret_is_decrypted_once_the_node_has_an_identity(node):
     keys = tool("age-keygen").decode()
     node.drop(specs.text(secret(word=age(CANARY, keys.split("public key: ")[1].split()[0]).decode()), user()), "web.yaml")
     wait(lambda: "this node has no identity" in node.said(), "the remedy is in the log")
@@ -204,7 +204,7 @@ def test_an_edit_of_an_encrypted_value_reaches_the_running_pod(node):
     wait(lambda: "after-the-edit" in node.cli("exec", "web", "--", "cat", "/secret/word").stdout, "the file follows")
 
 
-def test_sealed_value_is_opened_on_its_machine_under_its_name_only(node, tmp_path):
+def test_sealed_value_is_decrypted_only_on_its_machine_and_under_its_name(node, tmp_path):
     (tmp_path / "word").write_text(CANARY)
     made = mainstay("secret", "seal", "till", f"word={tmp_path}/word")
     assert made.returncode == 0 and CANARY not in made.stdout, made
@@ -273,7 +273,7 @@ def test_annotation_that_does_not_match_the_values_is_an_error_of_the_manifest(t
     assert ran.returncode == 1 and words in ran.stdout + ran.stderr and "hunter2" not in ran.stdout + ran.stderr, ran
 
 
-def test_value_without_the_annotation_is_not_opened(node):
+def test_value_without_the_annotation_is_not_decrypted(node):
     mine = recipient(node)
     document = secret(word=age(CANARY, mine).decode())
     del document["metadata"]["annotations"]
@@ -283,7 +283,7 @@ def test_value_without_the_annotation_is_not_opened(node):
     assert CANARY not in log(node, "web")
 
 
-def test_secrets_of_an_index_are_opened(make_node, tmp_path):
+def test_secrets_of_an_index_are_decrypted(make_node, tmp_path):
     key = Key(str(tmp_path), "one")
     os.mkdir(tmp_path / "root")
     index = Index(str(tmp_path / "root"), key)
@@ -370,7 +370,7 @@ exec {harness.program("mainstay-secret")} < {tmp_path}/request.$$""")
     assert (tmp_path / "runs").read_text().count("x") >= 3
 
 
-def test_secrets_of_a_pod_are_opened_by_one_process(make_node, tmp_path):
+def test_secrets_of_a_pod_are_decrypted_by_one_process(make_node, tmp_path):
     node = with_helper(make_node, tmp_path, f"exec {harness.program('mainstay-secret')}")
     mine = recipient(node)
     names = [f"secret-{i}" for i in range(20)]

@@ -323,7 +323,7 @@ def blob_path(stage, blobs, which):
 
 
 def of_blob(which, tamper, words=NAME):
-    """Each kind has its own image, so that the remains of an earlier one are not continued. Its configuration differs,
+    """Each kind has its own image, so that a partial download of an earlier one is not resumed. Its configuration differs,
     too."""
     def act(stage):
         blobs = Runnable({"version": os.urandom(8).hex().encode()})

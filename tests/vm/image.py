@@ -112,8 +112,8 @@ def write(root, path, text, mode=0o644):
 
 
 def debootstrap(root, packages):
-    """Installs from a single archive: security updates are of no use there, and their archive is another one that may
-    be down. The initial RAM disk has only the modules for the disk and its file system, because it is unpacked under
+    """Installs from a single archive: security updates are not needed there, and their archive may be
+    unavailable. The initial RAM disk has only the modules for the disk and its file system, because it is unpacked under
     emulation."""
     subprocess.run(["mmdebstrap", "--quiet", f"--architectures={ARCHITECTURE}", "--variant=minbase", "--format=directory",
                     "--include=" + ",".join(packages), '--aptopt=Apt::Install-Recommends "false"',

@@ -110,7 +110,7 @@ def _guarded(disk):
         yield machine
 
 
-def test_value_that_is_bound_to_a_pcr_opens_until_the_pcr_changes(guarded):
+def test_value_bound_to_a_pcr_can_be_decrypted_until_the_pcr_changes(guarded):
     word = "opened-by-the-tpm"
     sealed = guarded.run(f"printf {word} | systemd-creds encrypt --name=mainstay.default.bound.word --with-key=host+tpm2 --tpm2-pcrs=16 "
                          "- - 2>/dev/null")
@@ -177,7 +177,7 @@ def in_base64(data):
 
 
 class Medium:
-    """A read-only disk made from a directory: the unencrypted words are only there, and not even in a command."""
+    """A read-only disk made from a directory: no other place has the unencrypted words, not even a command."""
 
     def __init__(self, directory, name):
         self.name, self.root, self.image = name, os.path.join(directory, name), os.path.join(directory, f"{name}.image")

@@ -51,7 +51,7 @@ def test_the_unit_s_filter_of_system_calls_kills_no_process_of_the_agent(machine
     assert machine.ask("journalctl --sync; journalctl -b --no-pager -o cat | grep 'SECCOMP.*mainstay'")[0] != 0
 
 
-def test_encrypted_secrets_are_opened_by_an_agent_with_few_privileges(machine):
+def test_encrypted_secrets_are_decrypted_for_an_agent_with_few_privileges(machine):
     """The Secrets are encrypted for the identity of the node, or sealed by this machine."""
     machine.run(f"printf open >/run/word; mainstay source identity >/run/group; "
                 f"mainstay secret encrypt travelled word=/run/word -R /run/group >{MANIFESTS}/travelled.yaml; "

@@ -34,7 +34,7 @@ TEST(expansion_in_progress_replaces_only_a_pending_one)
         expect_patch("{}", update, "");
 }
 
-TEST(expanded_volume_has_its_size_and_no_condition_about_it)
+TEST(expanded_volume_has_its_new_size_and_no_resize_condition)
 {
         const ClaimUpdate update = { .kind = CLAIM_EXPANDED, .size = "2Gi" };
 

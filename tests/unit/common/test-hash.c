@@ -14,7 +14,7 @@ static const struct {
           "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
 };
 
-TEST(one_call_gives_the_known_digests)
+TEST(hashing_in_one_call_matches_the_test_vectors)
 {
         for (size_t i = 0; i < N_ELEMENTS(vectors); i++) {
                 char hex[SHA256_HEX_SIZE];
@@ -24,7 +24,7 @@ TEST(one_call_gives_the_known_digests)
         }
 }
 
-TEST(hashing_in_pieces_gives_the_same_digest_and_finishing_starts_again)
+TEST(hashing_in_pieces_matches_and_finishing_resets_the_hash)
 {
         cleanup_sha256 Sha256 *hash = sha256_new();
         char hex[SHA256_HEX_SIZE];

@@ -109,7 +109,7 @@ TEST(a_record_that_cannot_be_read_stops_the_sweep)
         store_free(test.store);
 }
 
-TEST(a_damaged_record_marks_nothing)
+TEST(a_damaged_record_keeps_no_content_from_the_sweep)
 {
         TestStore test;
 
@@ -131,7 +131,7 @@ TEST(a_manifest_that_cannot_be_read_stops_the_sweep)
         store_free(test.store);
 }
 
-TEST(a_damaged_manifest_marks_nothing)
+TEST(a_damaged_manifest_keeps_no_blobs_from_the_sweep)
 {
         TestStore test;
 

@@ -57,7 +57,7 @@ TEST(kubelet_flags_become_options_of_mainstayd)
         }
 }
 
-TEST(verbosity_of_four_is_debugging)
+TEST(verbosity_of_four_enables_debug_messages)
 {
         static const struct {
                 const char *arguments[3];

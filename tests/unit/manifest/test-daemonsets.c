@@ -264,7 +264,7 @@ TEST(placement_is_validated)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
 }
 
-TEST(match_fields_support_the_node_name_only)
+TEST(match_fields_support_only_the_node_name)
 {
 #define FIELD_TERM(t) REQUIRED("{nodeSelectorTerms: [{matchFields: [{" t "}]}]}")
 #define FIELD_PLACE                                                                 \

@@ -511,7 +511,7 @@ static char *print_large_pod(const char *character, size_t n, const char *tail) 
         return yaml;
 }
 
-TEST(pod_that_its_record_could_not_hold_is_refused)
+TEST(pod_that_is_too_large_for_its_record_is_refused)
 {
         cleanup_free char *large = print_large_pod("x", 700000, "\", *a, *a]}\n");
         /* Each of these characters is written as "\u0001" in the record. */

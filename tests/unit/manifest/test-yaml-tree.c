@@ -239,7 +239,7 @@ TEST(deep_nesting_is_refused)
                 fputs("{\"a\":", text.stream);
         EXPECT_STREQ(text_sentence(&text), "f:1:321: is nested deeper than 64 levels");
 
-        /* Through an alias. */
+        /* Nested too deeply through an alias. */
         text_begin(&text);
         fputs("- &a ", text.stream);
         for (unsigned i = 0; i < 40; i++)

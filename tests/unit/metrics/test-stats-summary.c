@@ -63,7 +63,7 @@ TEST(summary_has_pods_with_their_containers)
         EXPECT(strstr(text, "\"process_stats\":{\"process_count\":2}"));
 }
 
-TEST(summary_of_cpu_and_memory_has_nothing_else)
+TEST(summary_of_cpu_and_memory_has_no_other_statistics)
 {
         cleanup_free char *text = format_example_summary(false, 10 * USEC_PER_SEC);
 
@@ -261,7 +261,7 @@ static size_t count_text(const char *text, const char *part) {
         return n;
 }
 
-TEST(each_metric_of_cadvisor_has_one_head_and_each_cgroup_one_row)
+TEST(each_cadvisor_metric_has_one_header_and_each_cgroup_one_row)
 {
         UsageSample app = example_sample("web", "app");
         const StorageSample storage = { .kind = STORAGE_ROOTFS };

@@ -44,7 +44,7 @@ TEST(an_object_without_a_source_equals_no_other)
         EXPECT(!object_identities_equal(&a, &b));
 }
 
-TEST(an_object_is_the_same_only_with_all_of_its_identity)
+TEST(objects_are_equal_only_if_all_parts_of_the_identity_match)
 {
         const ObjectMeta one = {
                 .name = set_name, .namespace = space, .uid = set_uid, .source = OBJECT_SOURCE_FILE

@@ -50,7 +50,7 @@ TEST(signals_are_printed_as_pods_name_them)
         }
 }
 
-TEST(stop_signal_must_be_in_kubernetes_list)
+TEST(stop_signal_must_be_one_that_kubernetes_accepts)
 {
         static const char *const good[] = { "SIGTERM",  "SIGKILL",     "SIGRTMIN", "SIGRTMIN+15",
                                             "SIGRTMAX", "SIGRTMAX-14", "SIGPOLL" };

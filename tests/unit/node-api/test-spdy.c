@@ -128,7 +128,7 @@ TEST(compression_dictionary_is_that_of_spdy_3)
         EXPECT_EQ(adler32(adler32(0, NULL, 0), dictionary, (uInt) n), 0xe3c6a7c2);
 }
 
-TEST(streams_are_accepted_and_carry_data_in_any_pieces)
+TEST(streams_carry_data_however_it_is_fragmented)
 {
         static const size_t pieces[] = { 1, 2, 3, 7, 8, 9, 100, SIZE_MAX };
 

@@ -66,7 +66,7 @@ static bool output_is(SocketWorld *world, const char *bytes, size_t length) {
         return is;
 }
 
-TEST(messages_arrive_in_any_pieces)
+TEST(messages_are_read_however_they_are_fragmented)
 {
         static const size_t pieces[] = { 1, 2, 5, SIZE_MAX };
 

@@ -19,7 +19,7 @@ TEST(a_pod_is_stopped_with_the_last_stage_that_its_priority_reaches)
         EXPECT_EQ(shutdown_stage_of(stages, 1, 2000001000), 0);
 }
 
-TEST(all_stages_together_take_the_sum_of_their_times)
+TEST(total_shutdown_time_is_the_sum_of_the_stages)
 {
         EXPECT_EQ(shutdown_total_usec(stages, N_ELEMENTS(stages)), 35);
         EXPECT_EQ(shutdown_total_usec(stages, 0), 0);

@@ -91,7 +91,7 @@ TEST(our_own_options_are_removed_from_the_mount_data)
         EXPECT_STREQ(fstab.mounts[2].beneath, "/x");
 }
 
-TEST(options_of_an_nfs_mount_are_not_flags_of_ours)
+TEST(nfs_mount_options_are_not_interpreted_as_our_flags)
 {
         cleanup_fstab Fstab fstab = { 0 };
 
@@ -154,7 +154,7 @@ TEST(an_invalid_line_is_reported_with_its_number)
 }
 
 /* getmntent_r() silently cuts a line longer than its buffer. */
-TEST(a_line_of_many_layers_is_not_cut)
+TEST(a_line_of_many_layers_is_not_truncated)
 {
         cleanup_free char *text = NULL;
         cleanup_fstab Fstab fstab = { 0 };

@@ -33,7 +33,7 @@ static int make_directory(void) {
         return fd;
 }
 
-TEST(an_index_with_a_deadline_is_on_trial_until_it_is_proven)
+TEST(an_index_with_a_deadline_is_on_trial_until_it_is_marked_as_proven)
 {
         cleanup_close int fd = make_directory();
         const SourceInUse seven = index_of(7, 0), eight = index_of(8, 1), plain = index_of(8, 0);

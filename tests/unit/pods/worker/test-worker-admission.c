@@ -83,7 +83,7 @@ TEST(a_pod_waits_for_a_host_port_that_another_pod_uses)
         "}]}}"
 #define CPU(n) ",\"resources\":{\"requests\":{\"cpu\":\"" n "\"}}"
 
-TEST(a_pod_of_an_api_server_that_does_not_fit_fails_permanently)
+TEST(an_api_server_pod_that_does_not_fit_fails_permanently)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 
@@ -172,7 +172,7 @@ TEST(a_static_pod_takes_devices_from_as_few_api_server_pods_as_possible)
         EXPECT_STREQ(fake_node_status(node, "web"), READY);
 }
 
-TEST(no_pod_is_stopped_for_a_device_that_would_not_be_enough)
+TEST(no_pod_is_stopped_if_its_devices_would_not_suffice)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
 
