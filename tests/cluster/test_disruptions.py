@@ -279,7 +279,7 @@ def test_new_daemon_set_of_a_user_waits_for_the_controller_manager(own_plane, ma
 
 
 def test_daemon_set_that_its_namespace_forbids_is_not_placed_without_the_controller_manager(own_plane, make_own_node):
-    """A user who may create DaemonSets, but no privileged pods, would become root of the node by one."""
+    """A user who may create DaemonSets, but no privileged pods, would otherwise become root on the node."""
     node = make_own_node(daemonSetNamespaces=["*"])
     own_plane.stop("kube-controller-manager")
     wait_without_manager(node)

@@ -56,7 +56,7 @@ static void fail_asprintf(void) {
         memory = text;
 }
 
-/* Gives its status. */
+/* Returns its status. */
 static void fail_in_child(void) {
         int status = 0;
         pid_t pid = parent_check_fork();

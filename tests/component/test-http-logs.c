@@ -89,7 +89,7 @@ static pid_t start_writer(void) {
         _exit(0);
 }
 
-TEST(follow_loses_and_repeats_no_line)
+TEST(follow_neither_loses_nor_repeats_a_line)
 {
         HttpTestClient client;
         const char *p;

@@ -474,7 +474,7 @@ class Recorded:
         world.wait(is_synced, lambda: f"{file} is synced")
 
     def facts(self, end):
-        """The facts that hold after so many operations."""
+        """The facts that hold after this number of operations."""
         line = self.log.lines[end - 1] if end else -1
         return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
 

@@ -179,7 +179,7 @@ def test_reset_streams_are_resumed(front, make_member):
 
 
 def test_restarted_front_causes_one_list(front, make_member):
-    """The server behind the front may have an older state, because none answered for some time."""
+    """The server behind the front may have an older state, because the front did not forward requests for some time."""
     member = through(front.port, make_member)
     inits = run_bound_pods(member, "web", "goes")
     since = time.monotonic()

@@ -200,7 +200,7 @@ def test_a_client_that_vanishes_leaves_no_resources(node, clients):
     for client in clients:
         client.end()
     wait(lambda: attached(node) == 0, "no session is left")
-    # One of the container's start may have been open still.
+    # A descriptor from the start of the container may still have been open.
     wait(lambda: len(os.listdir(f"/proc/{shim}/fd")) <= before, lambda: f"{before} descriptors, as before; "
          f"{[os.readlink(f'/proc/{shim}/fd/{fd}') for fd in os.listdir(f'/proc/{shim}/fd')]}")
     client = attach(clients, node, "-i", "web")

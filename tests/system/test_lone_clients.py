@@ -334,7 +334,7 @@ def test_the_parameters_of_an_accepted_type_may_be_in_any_order(lone):
     assert lone.get(PODS, headers={"Accept": "application/json;g=meta.k8s.io;v=v1;as=Table"})["kind"] == "Table"
 
 
-def test_a_watch_of_each_list_starts(lone):
+def test_each_list_can_be_watched(lone):
     for path in "/api/v1/pods", "/api/v1/namespaces", "/api/v1/nodes", "/api/v1/services", "/apis/apps/v1/deployments", \
             "/apis/scheduling.k8s.io/v1/priorityclasses":
         found = lone.get(path)["metadata"]["resourceVersion"]

@@ -42,7 +42,7 @@ def test_a_config_map_of_very_many_keys_is_an_error_and_other_pods_run(make_node
     node.launch(specs.pod("other"))
 
 
-def test_the_command_of_a_probe_that_is_too_long_fails(node):
+def test_a_probe_fails_if_its_command_is_too_long(node):
     word = "x" * 70000
     node.drop(specs.pod("web", specs.container(env=[{"name": "WORD", "value": word}], livenessProbe={
         "exec": {"command": ["true", "$(WORD)$(WORD)"]}, "periodSeconds": 1, "failureThreshold": 1})))

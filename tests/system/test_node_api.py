@@ -552,7 +552,7 @@ def test_ports_are_forwarded(served, is_tunnel):
         assert client.data[error] == b""
 
 
-def test_bytes_of_a_forwarded_port_do_not_pass_the_agent(served):
+def test_data_of_a_forwarded_port_does_not_pass_through_the_agent(served):
     """The agent may be stopped meanwhile."""
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)

@@ -142,14 +142,14 @@ def test_a_slow_server_times_out(puller, serve, part):
 
 # R2: redirects
 
-def test_redirects_are_followed_a_few_times(puller, serve):
+def test_a_limited_number_of_redirects_is_followed(puller, serve):
     def lead(handler):
         n = handler.path.count("/x")
         return "/blobs/" in handler.path and n < 5 and handler.answer(307, Location="/x" + handler.path)
     expect_pulled(puller, puller.pull(serve(behave=lead)))
 
 
-def test_redirects_without_end_are_refused(puller, serve):
+def test_endless_redirects_are_refused(puller, serve):
     registry = serve(behave=lambda handler: "/blobs/" in handler.path and
                      handler.answer(307, Location=handler.path + "x"))
     expect_refused(puller, puller.pull(registry), "redirects more than 5 times")
@@ -236,7 +236,7 @@ def test_an_identity_token_is_exchanged(puller, serve):
     assert form[0] == "POST" and "refresh_token=refresh" in form[2]["body"]
 
 
-def test_challenges_without_end_are_refused(puller, serve):
+def test_endless_challenges_are_refused(puller, serve):
     def behave(handler):
         if handler.path.startswith("/token"):
             return handler.answer(200, document({"token": "x"}))
@@ -256,7 +256,7 @@ def test_a_token_that_is_too_large_is_refused(puller, serve):
     expect_refused(puller, puller.pull(serve(behave=bearer(None, "x" * 10_000_000))), "larger than")
 
 
-def test_a_token_that_expires_in_the_middle_is_renewed(puller, serve):
+def test_a_token_that_expires_during_a_pull_is_renewed(puller, serve):
     current = ["t0"]
 
     def behave(handler):
@@ -321,7 +321,7 @@ def test_a_blob_of_a_wrong_length_is_refused(puller, serve, length):
     expect_refused(puller, puller.pull(serve(image)), "layer" if length < 0 else "larger than")
 
 
-def test_a_body_without_end_is_refused(puller, serve):
+def test_an_endless_body_is_refused(puller, serve):
     def behave(handler):
         if "/manifests/" not in handler.path:
             return False
@@ -337,7 +337,7 @@ def test_a_body_without_end_is_refused(puller, serve):
 
 
 @pytest.mark.parametrize("headers", [[("X-Long", "x" * 1_000_000)], [(f"X-{i}", "x") for i in range(100_000)]])
-def test_a_head_without_end_is_refused(puller, serve, headers):
+def test_an_endless_response_head_is_refused(puller, serve, headers):
     def behave(handler):
         handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
         for name, value in headers:
@@ -633,7 +633,7 @@ def test_a_loopback_registry_does_not_redirect_to_plain_http_elsewhere(puller, s
     expect_refused(puller, puller.pull(registry, insecureRegistries=[]), "which is not https")
 
 
-def test_an_image_of_schema_1_is_refused_by_that_name(puller, serve):
+def test_an_image_of_schema_1_is_refused_with_a_message_that_names_the_schema(puller, serve):
     image = Blobs([FILES])
     image.manifests["latest"] = ("application/vnd.docker.distribution.manifest.v1+prettyjws",
                                  json.dumps({"schemaVersion": 1, "fsLayers": []}).encode())

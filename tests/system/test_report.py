@@ -126,7 +126,7 @@ def queued(node):
     return {name: text for name, text in texts.items() if text is not None}
 
 
-def test_statuses_and_events_arrive_and_no_secret_does(make_reporting, receiver):
+def test_statuses_and_events_are_reported_without_secrets(make_reporting, receiver):
     node = make_reporting(receiver, headers={"Authorization": ["Bearer word"]})
     node.drop(specs.pod("web", specs.container(env=[{"name": "PASSWORD", "value": "very-hidden"}]),
                         metadata={"labels": {"app": "web"}}), "web.yaml")

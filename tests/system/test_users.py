@@ -86,7 +86,7 @@ def test_pods_have_distinct_ids_and_free_ids_are_reused(net):
     assert first_id(net.init("four")) == one
 
 
-def test_a_pod_keeps_its_users_when_its_shim_dies(net):
+def test_a_pod_keeps_its_id_range_when_its_shim_dies(net):
     net.launch(pod_with_user_namespace("kept"))
     first, init = first_id(net.init("kept")), net.init("kept")
     os.kill(net.shim("kept"), 9)

@@ -17,7 +17,7 @@
 #define ROOT  "/tmp/mainstay-device-filter"
 #define GROUP ROOT "/mainstay-device-filter"
 
-/* A mount of cgroup v2 of its own, and a group in it. */
+/* A separate mount of cgroup v2, and a group in it. */
 static void enter_group(void) {
         cleanup_close int fd = -EBADF;
 

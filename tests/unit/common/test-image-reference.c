@@ -284,7 +284,7 @@ TEST(the_digest_of_a_reference_follows_the_at_sign)
         EXPECT_STREQ(image_reference_digest("docker.io/library/app:v1"), NULL);
 }
 
-TEST(a_registry_has_one_spelling)
+TEST(a_registry_name_is_normalized_to_one_spelling)
 {
         static const struct {
                 const char *text, *normal;

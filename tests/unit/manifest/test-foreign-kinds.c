@@ -65,7 +65,7 @@ TEST(daemonsets_for_windows_are_skipped_with_the_paths_that_linux_does_not_have)
         }
 }
 
-TEST(a_file_with_skipped_kinds_only_runs_nothing)
+TEST(a_file_with_only_skipped_kinds_runs_no_pod)
 {
         expect_pods("{apiVersion: v1, kind: Namespace}", 0,
                     "f: skips Namespace, which a node does not run; " RUNS);

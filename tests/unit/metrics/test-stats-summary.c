@@ -299,7 +299,7 @@ TEST(unknown_values_of_a_container_are_omitted)
         EXPECT(!strstr(text, "\ncontainer_fs_usage_bytes{container=\"app\""));
 }
 
-TEST(counts_of_a_container_have_the_time_of_the_count)
+TEST(container_counts_have_their_own_timestamp)
 {
         const StorageSample storage = { .kind = STORAGE_ROOTFS,
                                         .is_measured = true,

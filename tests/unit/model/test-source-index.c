@@ -213,7 +213,7 @@ TEST(an_index_that_is_too_large_is_refused)
 TEST(a_node_accepts_a_newer_unexpired_index_of_its_fleet)
 {
         static const struct {
-                int64_t in_use;       /* 0: nothing is */
+                int64_t in_use;       /* 0: no index is in use */
                 const char *of_fleet; /* the index in use */
                 const char *configured;
                 bool is_same; /* bytes */

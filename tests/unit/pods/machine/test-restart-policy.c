@@ -32,7 +32,7 @@ TEST(ten_minutes_of_running_reset_the_back_off)
         EXPECT_EQ(d.delay_usec, 300 * USEC_PER_SEC);
 }
 
-TEST(restart_policies_restart_by_exit_code)
+TEST(restart_policies_depend_on_the_exit_code)
 {
         static const struct {
                 RestartPolicy policy;

@@ -60,7 +60,7 @@ TEST(an_edit_has_only_the_necessary_effect)
         }
 }
 
-TEST(a_successor_is_fetched_before_the_pod_that_runs_is_stopped)
+TEST(images_of_a_successor_are_pulled_before_the_running_pod_is_stopped)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -76,7 +76,7 @@ TEST(a_successor_is_fetched_before_the_pod_that_runs_is_stopped)
         PLAY(node, steps);
 }
 
-TEST(a_successor_that_cannot_start_does_not_stop_the_pod_that_runs)
+TEST(a_successor_that_cannot_start_does_not_stop_the_running_pod)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
@@ -95,7 +95,7 @@ TEST(a_successor_that_cannot_start_does_not_stop_the_pod_that_runs)
         PLAY(node, steps);
 }
 
-TEST(a_path_that_does_not_answer_does_not_stop_the_pod_that_runs)
+TEST(a_path_check_that_hangs_does_not_stop_the_running_pod)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
         static const NodeStep steps[] = {
