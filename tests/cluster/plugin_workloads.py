@@ -15,7 +15,7 @@ import grpc
 import world
 from client import Refused
 from comparison import RESTARTED, all_ready, both, deleted, has_ended, has_event, waits, was_restarted
-from csi_driver import STAGE, CsiDriver
+from csi_driver import EXPAND, STAGE, CsiDriver
 from device_plugin import HEALTHY, UNHEALTHY, DevicePlugin, PodResources
 from specs import IDLE, container, mount
 
@@ -55,7 +55,8 @@ class Plugins:
             if isinstance(plugin, Driver):
                 self.node.client.delete("persistentvolumes", None, plugin.pv)
                 plugin.remove_disk()
-                self.node.client.delete("csidrivers", None, plugin.name)
+                for plural in ("csidrivers", "storageclasses"):
+                    self.node.client.delete(plural, None, plugin.name)
 
 
 class Plugin(DevicePlugin):
@@ -131,14 +132,18 @@ class Driver(CsiDriver):
         super().__init__(run.node, f"{run.name}.csi", node_id=f"id-{run.node.node_name}",
                          topology={"topology.example.com/zone": "z"}, namespace=run.node.plugins.namespace, **options)
         run.node.plugins.made.append(self)
-        try:
-            run.client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": self.name}, "spec": {
-                "attachRequired": False, "podInfoOnMount": True, "fsGroupPolicy": "File",
-                "volumeLifecycleModes": ["Persistent", "Ephemeral"], **(spec or {})}})
-        except Refused as refused:
-            assert refused.code == 409, refused
+        self.share("CSIDriver", spec={
+            "attachRequired": False, "podInfoOnMount": True, "fsGroupPolicy": "File",
+            "volumeLifecycleModes": ["Persistent", "Ephemeral"], **(spec or {})})
         if register:
             self.register()
+
+    def share(self, kind, **fields):
+        """Creates an object with the driver's name, unless the other node has."""
+        try:
+            self.run.client.create({"apiVersion": "storage.k8s.io/v1", "kind": kind, "metadata": {"name": self.name}, **fields})
+        except Refused as refused:
+            assert refused.code == 409, refused
 
     def account(self):
         """The driver's entry in the CSINode, or None."""
@@ -155,15 +160,15 @@ class Driver(CsiDriver):
     def ids(self):
         return json.loads(self.run.node.node()["metadata"]["annotations"].get("csi.volume.kubernetes.io/nodeid", "{}"))
 
-    def claim(self, **spec):
+    def claim(self, storage_class="none", **spec):
         """Creates a volume and a claim that is bound to it; returns the volume of a pod that refers to the claim."""
         node = self.run.node
         node.client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": self.pv}, "spec": {
             "capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": "none", "mountOptions": ["noatime"],
+            "storageClassName": storage_class, "mountOptions": ["noatime"],
             "csi": {"driver": self.name, "volumeHandle": self.volume_id, "fsType": "ext4", "volumeAttributes": {"size": "1"}}, **spec}})
         node.create("PersistentVolumeClaim", self.run.name, spec={
-            "accessModes": ["ReadWriteOnce"], "storageClassName": "none", "volumeName": self.pv,
+            "accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "volumeName": self.pv,
             "volumeMode": spec.get("volumeMode", "Filesystem"), "resources": {"requests": {"storage": "1Mi"}}})
         return {"persistentVolumeClaim": {"claimName": self.run.name}}
 
@@ -181,6 +186,22 @@ class Driver(CsiDriver):
     def claim_disk(self, **spec):
         self.make_disk()
         return self.claim(volumeMode="Block", **spec)
+
+    def expand(self):
+        """Doubles the volume like a user and the driver's resizer."""
+        client, namespace, size = self.run.client, self.run.node.namespace, {"storage": "2Mi"}
+        client.patch("persistentvolumeclaims", namespace, self.run.name, {"spec": {"resources": {"requests": size}}})
+        client.patch("persistentvolumes", None, self.pv, {"spec": {"capacity": size}})
+        client.patch("persistentvolumeclaims", namespace, self.run.name, {"status": {
+            "conditions": [{"type": "FileSystemResizePending", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            "allocatedResources": size, "allocatedResourceStatuses": {"storage": "NodeResizePending"}}}, "status")
+
+    def is_expanded(self, _):
+        status = self.run.node.read("persistentvolumeclaims", self.run.name)["status"]
+        return status["capacity"] == {"storage": "2Mi"} and "allocatedResourceStatuses" not in status
+
+    def note_claim(self):
+        self.run.facts.add(f"claim {json.dumps(self.run.node.read('persistentvolumeclaims', self.run.name)['status'], sort_keys=True)}")
 
     def is_bound(self, _):
         return self.run.node.read("persistentvolumeclaims", self.run.name)["status"].get("phase") == "Bound"
@@ -588,6 +609,35 @@ def volume_is_used_as_a_disk(run):
     driver.note("deleted")
 
 
+def expand_volume(run, volume_mode):
+    driver = Driver(run, capabilities=[STAGE, EXPAND])
+    driver.share("StorageClass", provisioner="nobody.example.com", allowVolumeExpansion=True)
+    yield driver.is_there
+    if volume_mode == "Block":
+        driver.make_disk()
+    claim = driver.claim(driver.name, volumeMode=volume_mode)
+    yield driver.is_bound
+    driver.bind(claim)
+    yield all_ready(1)
+    driver.note("running")
+    driver.errors["NodeExpandVolume"] = [(CODES.INTERNAL, "no space")]
+    driver.expand()
+    yield driver.is_expanded
+    driver.note("expanded")
+    driver.note_claim()
+    run.delete()
+    yield both(deleted, driver.is_clean)
+    driver.note_messages()
+
+
+def volume_is_expanded(run):
+    yield from expand_volume(run, "Filesystem")
+
+
+def block_volume_is_expanded(run):
+    yield from expand_volume(run, "Block")
+
+
 def driver_is_late_and_leaves_early(run):
     driver = Driver(run, register=False, capabilities=[STAGE])
     claim = driver.claim()
@@ -684,4 +734,5 @@ def find_workloads():
             devices_of_init_containers, volume, volume_that_is_attached, volume_of_a_pod, volume_without_staging,
             driver_is_late_and_leaves_early, driver_of_a_pods_volume_is_missing, driver_refuses, volume_cannot_be_given_back,
             claim_is_not_bound, block_volume, block_volume_is_read_only, block_volume_is_refused, driver_of_a_block_volume_is_late,
-            block_volume_is_used_as_files, volume_is_used_as_a_disk, drained]
+            block_volume_is_used_as_files, volume_is_used_as_a_disk, volume_is_expanded,
+            block_volume_is_expanded, drained]
