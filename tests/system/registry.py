@@ -127,10 +127,12 @@ def document(value):
 class Blobs:
     """An image in memory: layers of files, a configuration, a manifest."""
 
+    level = 1  # of the compression
+
     def __init__(self, layers, architecture=None):
         self.blobs = {}
         tars = [self.tar(files) for files in layers]
-        packed = [gzip.compress(tar, 1, mtime=0) for tar in tars]
+        packed = [gzip.compress(tar, self.level, mtime=0) for tar in tars]
         config = document({"os": "linux", "architecture": architecture or specs.ARCHITECTURE, "config": {"Cmd": ["/bin/sh"]},
                            "rootfs": {"type": "layers", "diff_ids": [digest_of(tar) for tar in tars]}})
         self.layers = [self.add(data) for data in packed]

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import time
 
 import deltas
@@ -76,14 +77,14 @@ def condition(node):
         return {"status": "", "message": ""}
 
 
-def wait_failed(node, words):
+def wait_failed(node, words, deadline=world.DEADLINE):
     wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
          lambda: f"the condition contains '{words}': {condition(node)}\n{node.said()[-3000:]}")
 
 
-def wait_in_use(node, number):
+def wait_in_use(node, number, deadline=world.DEADLINE):
     wait(lambda: condition(node)["status"] == "False" and f"index {number} of" in condition(node)["message"],
-         lambda: f"index {number} is in use: {condition(node)}\n{node.said()[-3000:]}")
+         lambda: f"index {number} is in use: {condition(node)}\n{node.said()[-3000:]}", deadline)
 
 
 def wait_says(node, name, words):
@@ -400,8 +401,19 @@ def test_blob_that_changes_while_it_is_read_is_detected(make_empty, index, nginx
 
 
 ROUNDS = int(os.environ.get("MAINSTAY_SOURCE_CUTS", "100"))
+MEGABYTES = int(os.environ.get("MAINSTAY_CUT_MEGABYTES", "0"))
+PATIENCE = world.DEADLINE + 2 * MEGABYTES  # seconds
 CUT_AT = [name for name in failing.names() if name.startswith(("mainstayd:source.", "mainstay-image:source.", "mainstay-image:store.",
                                                                "mainstay-image:unpack."))]
+
+
+class Big(Runnable):
+    """An image of so many megabytes that cannot be compressed."""
+
+    level = 0
+
+    def __init__(self, text):
+        super().__init__({"version": f"{text}\n".encode()}, *([{"big": random.Random(text).randbytes(MEGABYTES * 1_000_000)}] if MEGABYTES else []))
 
 
 class Cuts:
@@ -416,7 +428,8 @@ class Cuts:
     def offer(self, text, is_bad):
         pod = failing_app() if is_bad else app(script=f"{NUMBERED} # {text}")
         deadline = {"progressDeadlineSeconds": 4} if is_bad else {}
-        return self.index.write({"app.yaml": pod}, images=[self.index.add_image(image(text), NAME)], **deadline)["number"]
+        shutil.rmtree(os.path.join(self.index.directory, "images"), ignore_errors=True)  # the stick has room for one
+        return self.index.write({"app.yaml": pod}, images=[self.index.add_image(Big(text), NAME)], **deadline)["number"]
 
     def check_images(self):
         """At any moment each pod of the index has the image that the index has for its name."""
@@ -430,22 +443,24 @@ class Cuts:
         node.arm({point: f"{self.random.choice(('', '1*off->', '2*off->'))}1*panic"})
         offered = self.offer(self.next, is_bad)
         if self.random.random() < 0.5:
-            time.sleep(self.random.random() / 2)
+            time.sleep(self.random.random() * (1 + MEGABYTES / 20) / 2)
             self.stick.pull()
             self.n_pulls += 1
             self.check_images()
             self.stick.plug()
         if is_bad:
-            wait_failed(node, f"rolled back index {offered}")
+            wait_failed(node, f"rolled back index {offered}", PATIENCE)
             self.rollbacks += 1
         else:
-            wait_in_use(node, offered)
+            wait_in_use(node, offered, PATIENCE)
             self.text = self.next
         wait_says(node, "app", self.text)
         node.wait_running("app")
         self.check_images()
         self.n_deaths += sum(node.hits().values()) > 0
         node.arm({})
+        if MEGABYTES:
+            node.cli("images", "prune")
 
 
 def run_cuts(make_failing, make_stick, key, rounds, seed):
