@@ -79,7 +79,7 @@ def condition(node):
 
 def wait_failed(node, words, deadline=world.DEADLINE):
     wait(lambda: condition(node)["status"] == "True" and words in condition(node)["message"],
-         lambda: f"the condition contains '{words}': {condition(node)}\n{node.said()[-3000:]}")
+         lambda: f"the condition contains '{words}': {condition(node)}\n{node.said()[-3000:]}", deadline)
 
 
 def wait_in_use(node, number, deadline=world.DEADLINE):

@@ -573,8 +573,10 @@ def fixture_stages():
         one.finish()
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.xdist_group(f"tampering-{i % GROUPS}")) for i, kind in enumerate(KINDS)])
-def test_tampering_is_reported_and_changes_nothing(stage, kind):
+@pytest.mark.parametrize("scheme,kind", [pytest.param(scheme, kind, marks=pytest.mark.xdist_group(f"tampering-{scheme}-{i % GROUPS}"))
+                                         for scheme, kinds in (("file", KINDS), ("https", HTTPS_KINDS)) for i, kind in enumerate(kinds)])
+def test_tampering_is_reported_and_changes_nothing(stages, scheme, kind):
+    stage = stages(scheme)
     *words, = KINDS[kind](stage)
     blobs = words.pop() if isinstance(words[-1], Runnable) else None
     stage.wait_refused([in_https(one) for one in words] if scheme == "https" else words, kind)
@@ -586,12 +588,13 @@ def test_tampering_is_reported_and_changes_nothing(stage, kind):
 
 
 def test_table_has_at_least_sixty_kinds_of_tampering():
-    assert len(KINDS) >= 60
+    assert len(KINDS) >= 60 and len(HTTPS_KINDS) >= 40
 
 
-def test_blob_that_changes_between_two_reads_is_used_only_as_signed():
+@pytest.mark.parametrize("scheme", ["file", "https"])
+def test_blob_that_changes_between_two_reads_is_used_only_as_signed(scheme):
     """Good and bad bytes alternate all the time: a program that checks one reading and uses another one is deceived."""
-    stage = Stage()
+    stage = Stage(scheme)
     big = os.urandom(2_000_000)
     blobs = Runnable({"version": b"good\n", "big": big})
     entry = stage.index.add_image(blobs, NAME)
