@@ -87,12 +87,32 @@ static int flush_log_part(LogJoiner *joiner, unsigned stream) {
         return r;
 }
 
+/* Nearly all lines consist of one record, which is copied only once. */
+static int append_whole_log_line(LogJoiner *joiner, const LogRecord *record) {
+        size_t time_length = joiner->with_times ? record->time_length + 1 : 0;
+        size_t length = time_length + record->length + 1;
+        char *line = buffer_reserve(&joiner->out, length);
+
+        if (!line)
+                return -ENOMEM;
+        if (time_length > 0) {
+                memcpy(line, record->time, record->time_length);
+                line[record->time_length] = ' ';
+        }
+        memcpy(line + time_length, record->text, record->length);
+        memcpy(line + length - 1, "\n", sizeof("\n"));
+        joiner->out.length += length;
+        return 0;
+}
+
 int log_joiner_push(LogJoiner *joiner, const LogRecord *record) {
         Buffer *part = &joiner->parts[record->stream];
         bool has_started =
                 part->length > 0 || (joiner->has_open && joiner->opened == record->stream);
         int r;
 
+        if (!record->is_partial && part->length == 0 && !joiner->has_open)
+                return append_whole_log_line(joiner, record);
         if (joiner->with_times && !has_started) {
                 r = buffer_append(part, record->time, record->time_length, SIZE_MAX);
                 if (r < 0)
