@@ -158,11 +158,11 @@ char *pod_slice_name(QosClass qos, const char *uid) {
 }
 
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
-        if (quantity_is_set(&pod_level_resources(spec)->requests.cpu))
-                return add_amounts_saturating(pod_level_resources(spec)->requests.cpu.milli,
-                                              pod_overhead(spec)->cpu.milli);
-        return add_amounts_saturating(pod_aggregate_amount(spec, container_cpu_request),
-                                      pod_overhead(spec)->cpu.milli);
+        const Quantity *own = &pod_level_resources(spec)->requests.cpu;
+        int64_t request = quantity_is_set(own) ? own->milli
+                                               : pod_aggregate_amount(spec, container_cpu_request);
+
+        return add_amounts_saturating(request, pod_overhead(spec)->cpu.milli);
 }
 
 /* The sum of the limits of containers that run together, or 0 if one is unlimited. */

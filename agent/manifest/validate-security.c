@@ -143,7 +143,7 @@ static int check_overhead(const Rules *rules) {
         if (overhead->cpu.milli < 0 || overhead->memory.milli < 0)
                 return rules_refuse(rules, "must not be negative", "spec.overhead");
         if (rules->pod->spec.runtime_class_name || rules_are_of_api(rules) ||
-            (!quantity_is_set(&overhead->cpu) && !quantity_is_set(&overhead->memory)))
+            !pod_has_overhead(&rules->pod->spec))
                 return 0;
         return rules_refuse(rules, "must be absent without a runtimeClassName", "spec.overhead");
 }

@@ -499,8 +499,7 @@ int edit_inherit_class_values(const Pod *running, Pod *desired) {
             streq_ptr(to->priority_class_name, from->priority_class_name))
                 to->priority = from->priority;
         if (to->runtime_class_name && streq_ptr(to->runtime_class_name, from->runtime_class_name) &&
-            from->overhead && !quantity_is_set(&pod_overhead(to)->cpu) &&
-            !quantity_is_set(&pod_overhead(to)->memory))
+            from->overhead && !pod_has_overhead(to))
                 return pod_set_overhead(to, from->overhead);
         return 0;
 }

@@ -173,6 +173,12 @@ const ResourceList *pod_overhead(const PodSpec *spec) {
         return spec->overhead ? spec->overhead : &none;
 }
 
+bool pod_has_overhead(const PodSpec *spec) {
+        const ResourceList *overhead = pod_overhead(spec);
+
+        return quantity_is_set(&overhead->cpu) || quantity_is_set(&overhead->memory);
+}
+
 static void *drop_if_empty(const Schema *schema, void *object, const void *none) {
         if (!object || !schema_equal(schema, object, none))
                 return object;

@@ -547,6 +547,9 @@ bool pod_has_own_users(const PodSpec *spec);
 const ResourceRequirements *pod_level_resources(const PodSpec *spec);
 const ResourceList *pod_overhead(const PodSpec *spec);
 
+/* Whether the overhead has CPU or memory, the resources that a runtime class can set. */
+bool pod_has_overhead(const PodSpec *spec);
+
 /* Replaces the overhead by a copy; an empty one becomes NULL. 0 or -ENOMEM. */
 int pod_set_overhead(PodSpec *spec, const ResourceList *overhead);
 
@@ -569,7 +572,7 @@ bool pod_is_critical(const PodSpec *spec);
 /* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 
-/* That owner reference if it is a DaemonSet of apps/v1, or NULL. */
+/* Returns that owner reference if it is a DaemonSet of apps/v1, or NULL. */
 const OwnerReference *object_controlling_daemonset(const ObjectMeta *metadata);
 
 /* Whether both have the same controller: source, UID, kind, API group and namespace. A user can

@@ -56,19 +56,13 @@ static void find_pod_priority(const ObjectLookup *lookup, const PodSpec *running
                 values->priority = running->priority;
 }
 
-static bool has_pod_overhead(const PodSpec *spec) {
-        const ResourceList *overhead = pod_overhead(spec);
-
-        return quantity_is_set(&overhead->cpu) || quantity_is_set(&overhead->memory);
-}
-
 static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running, const Pod *pod,
                               PodClassValues *values) {
         const PodSpec *spec = &pod->spec;
         const DataObject *class;
 
         /* The pod's overhead must equal the class's; check_pod_classes() reports this. */
-        if (!spec->runtime_class_name || has_pod_overhead(spec))
+        if (!spec->runtime_class_name || pod_has_overhead(spec))
                 return;
         class = find_class_object(lookup, pod, OBJECT_RUNTIME_CLASS, spec->runtime_class_name);
         if (class)
@@ -146,7 +140,7 @@ static int check_pod_runtime_class(const ObjectLookup *lookup, const OciRuntimes
                                   "names",
                                   class->runtime.handler, name);
         /* An API server has set the overhead according to the class at that time. */
-        if (!pod_is_of_api(pod) && has_pod_overhead(spec) &&
+        if (!pod_is_of_api(pod) && pod_has_overhead(spec) &&
             !schema_equal(&resource_list_schema, spec->overhead,
                           &class->runtime.overhead.pod_fixed))
                 return error_setf(reterr, EINVAL,
