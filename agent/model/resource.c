@@ -90,7 +90,7 @@ int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type) {
                 [RESOURCE_HUGE_PAGES_2MI] = limit_of_2mi,
         };
 
-        /* Of these resources, only huge pages can be limited for all containers together. */
+        /* Only huge pages, among these, can be limited for all containers together. */
         if (resource_infos[type].page_size > 0 &&
             quantity_is_set(resource_quantity(&pod_level_resources(spec)->limits, type)))
                 return resource_quantity(&pod_level_resources(spec)->limits, type)->value;
