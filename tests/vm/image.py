@@ -18,13 +18,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = {"amd64": "linux-image-cloud-amd64", "arm64": "linux-image-cloud-arm64", "armhf": "linux-image-armmp-lpae"}
 LIBRARIES = {"bookworm": "libarchive13 libcurl3-gnutls libgnutls30 libmicrohttpd12",
              "trixie": "libarchive13t64 libcurl3t64-gnutls libgnutls30t64 libmicrohttpd12t64"}
-PACKAGES = f"""systemd systemd-sysv dbus udev kmod procps iproute2 {KERNELS[ARCHITECTURE]} initramfs-tools busybox-static
+NEEDED = f"""systemd systemd-sysv dbus udev kmod procps iproute2 initramfs-tools busybox-static
 runc crun containernetworking-plugins iptables {LIBRARIES[RELEASE]} libjansson4 libnghttp2-14 libwslay1
-libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""} apparmor
+libsystemd0 libyaml-0-2 {"libisal2" if ARCHITECTURE == "amd64" else ""}"""
+PACKAGES = {
+    "root": f"""{NEEDED} {KERNELS[ARCHITECTURE]} apparmor
 selinux-policy-default nginx openssl dosfstools nfs-kernel-server samba tpm2-tools
-python3-pytest python3-pytest-xdist python3-yaml docker-registry""".split()
-# The packages of a minimal Debian, on which the offline archive of a release is installed.
-MINIMAL = f"systemd systemd-sysv udev kmod {KERNELS[ARCHITECTURE]} initramfs-tools".split()
+python3-pytest python3-pytest-xdist python3-yaml docker-registry""",
+    # A minimal Debian, on which the offline archive of a release is installed.
+    "minimal": f"systemd systemd-sysv udev kmod {KERNELS[ARCHITECTURE]} initramfs-tools",
+    # The kernels for virtual machines have no USB.
+    "usb": f"{NEEDED} {KERNELS[ARCHITECTURE].replace('cloud-', '')}",
+}
 # Servers that tests start themselves.
 SERVERS = """rpcbind.service rpcbind.socket nfs-server.service nfs-mountd.service nfs-idmapd.service nfsdcld.service nfs-blkmap.service
 nfs-client.target rpc-statd.service rpc-statd-notify.service proc-fs-nfsd.mount smbd.service nmbd.service samba-ad-dc.service docker-registry.service""".split()
@@ -151,21 +156,21 @@ def label(root):
                     f"chroot '{root}' setfiles -F -e /proc -e /sys -e /dev {contexts} /"], check=True)
 
 
-def make_root(root, minimal):
-    debootstrap(root, MINIMAL if minimal else PACKAGES)
+def make_root(root, kind):
+    debootstrap(root, PACKAGES[kind].split())
     configure_root(root)
-    if not minimal:
+    if kind == "root":
         label(root)
 
 
-def make_root_in_memory(root, minimal):
+def make_root_in_memory(root, kind):
     """Builds the root directory in memory: 32-bit programs under user-mode emulation cannot list the directories of
     ext4, in which a position has 64 bits."""
     with tempfile.TemporaryDirectory() as memory:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=755", "tmpfs", memory], check=True)
         try:
             made = os.path.join(memory, "root")
-            make_root(made, minimal)
+            make_root(made, kind)
             subprocess.run(["cp", "-a", made, root], check=True)
         finally:
             subprocess.run(["umount", memory], check=True)
@@ -178,9 +183,10 @@ def root_path(prefix):
 
 
 @contextlib.contextmanager
-def locked_root(minimal=False):
-    """Yields the root directory without the package, built once and locked against other runs of the tests."""
-    prefix = f"{'minimal' if minimal else 'root'}-{RELEASE}-{ARCHITECTURE}"
+def locked_root(kind="root"):
+    """Yields a root directory with these of PACKAGES and without ours, built once and locked against other runs of the
+    tests."""
+    prefix = f"{kind}-{RELEASE}-{ARCHITECTURE}"
     root = root_path(prefix)
     with open(os.path.join(directory("vm"), f"lock-{prefix}"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -190,7 +196,7 @@ def locked_root(minimal=False):
                     os.unlink(old)
                 else:
                     shutil.rmtree(old)
-            (make_root_in_memory if ARCHITECTURE == "armhf" else make_root)(root, minimal)
+            (make_root_in_memory if ARCHITECTURE == "armhf" else make_root)(root, kind)
             write(directory("vm"), os.path.basename(root) + ".whole", "")
         yield root
 

@@ -186,7 +186,7 @@ def test_repository_installs_from_files_and_a_web_server_and_leaves_nothing_behi
 
 def test_offline_archive_installs_on_a_minimal_machine_without_a_network(release):
     (archive,) = glob.glob(f"{release}/*-offline-*.tar")
-    with image.locked_root(minimal=True) as root:
+    with image.locked_root("minimal") as root:
         disk = make_disk(root, release, os.path.basename(archive))
     with machine_of(disk) as machine:
         machine.boot()
