@@ -19,14 +19,18 @@
 #include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <time.h>
+
+enum {
+        POLL_NSEC = 100 * 1000 * 1000,
+        NOTICE_POLLS_MAX = 600
+};
 
 #define COPY_BYTES (16 * MIB)
 
 static int get_image_store_paths(const Options *options, json_t **ret, Error *reterr) {
         return client_get_json(options->socket, "/images", ret, reterr);
 }
-
-/* ---- import ---- */
 
 static int copy_file(int from, int to) {
         for (;;) {
@@ -39,8 +43,86 @@ static int copy_file(int from, int to) {
         }
 }
 
+/* ---- waiting until the agent has read the archive ---- */
+
+/* An imported archive. The inode tells it from other files of that name. */
+typedef struct Imported {
+        int dir; /* the preload directory */
+        const char *preload, *name;
+        uint64_t inode;
+} Imported;
+
+static const json_t *find_imported(const json_t *archives, const Imported *imported) {
+        const json_t *archive;
+        size_t i;
+
+        json_array_foreach(archives, i, archive)
+                if (streq(strna(json_text(archive, "file")), imported->name) &&
+                    (uint64_t) json_integer_value(json_object_get(archive, "inode")) ==
+                            imported->inode)
+                        return archive;
+        return NULL;
+}
+
+/* An archive that can never be used is not kept. */
+static int reject_imported(const Imported *imported, const json_t *archive, Error *reterr) {
+        const char *error = json_text(archive, "error");
+        struct stat st;
+
+        if (json_is_true(json_object_get(archive, "isTransient")))
+                return error_setf(reterr, EAGAIN, "%s/%s: %s; the agent tries again",
+                                  imported->preload, imported->name, error);
+        if (fstatat(imported->dir, imported->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_ino == imported->inode)
+                (void) unlinkat(imported->dir, imported->name, 0);
+        return error_setf(reterr, EBADMSG, "%s: %s", imported->name, error);
+}
+
+/* 1: the agent has read it; 0: not yet. An agent of an earlier version does not list archives. */
+static int poll_imported(const Options *options, const Imported *imported, bool *ret_is_known,
+                         Error *reterr) {
+        cleanup_json json_t *all = NULL;
+        const json_t *archives, *archive;
+        int r = client_get_json(options->socket, "/images", &all, reterr);
+
+        if (r < 0)
+                return r;
+        archives = json_object_get(all, "archives");
+        archive = find_imported(archives, imported);
+        if (archive && json_text(archive, "error"))
+                return reject_imported(imported, archive, reterr);
+        *ret_is_known = archive;
+        return !archives || (archive && json_is_true(json_object_get(archive, "isRead")));
+}
+
+/* Waits until the agent has read the archive of this descriptor. Reading may take minutes, but the
+ * agent notices a new archive at once, unless there are too many or another import has replaced
+ * this one. */
+static int wait_until_read(const Options *options, int dir, int fd, const char *preload,
+                           const char *name, Error *reterr) {
+        Imported imported = { .dir = dir, .preload = preload, .name = name };
+        bool is_known = false;
+        struct stat st;
+        int r;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        imported.inode = st.st_ino;
+        for (unsigned n = 0; (r = poll_imported(options, &imported, &is_known, reterr)) == 0; n++) {
+                if (!is_known && n >= NOTICE_POLLS_MAX)
+                        return error_setf(reterr, ETIMEDOUT,
+                                          "%s/%s: the agent does not read it; its log may say why",
+                                          preload, name);
+                (void) nanosleep(&(struct timespec){ .tv_nsec = POLL_NSEC }, NULL);
+        }
+        return r < 0 ? r : 0;
+}
+
+/* ---- import of archives ---- */
+
 /* The file has a temporary name until it is complete and synced. */
-static int copy_into_preload(const char *file, const char *preload, Error *reterr) {
+static int copy_into_preload(const Options *options, const char *file, const char *preload,
+                             Error *reterr) {
         cleanup_close int dir = open(preload, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int from = open(file, O_RDONLY | O_CLOEXEC), to = -EBADF;
         const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
@@ -62,8 +144,10 @@ static int copy_into_preload(const char *file, const char *preload, Error *reter
                 (void) unlinkat(dir, part, 0);
                 return error_prefixf(reterr, r, "%s/%s", preload, name);
         }
-        printf("%s/%s\n", preload, name);
-        return 0;
+        r = wait_until_read(options, dir, to, preload, name, reterr);
+        if (r >= 0)
+                printf("%s/%s\n", preload, name);
+        return r;
 }
 
 /* ---- import of a root file system ---- */
@@ -155,8 +239,10 @@ static int import_rootfs(const Options *options, const json_t *paths, const char
         r = publish_archive(dir, to, archive);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s/%s", preload, archive);
-        printf("%s/%s\n", preload, archive);
-        return 0;
+        r = wait_until_read(options, dir, to, preload, archive, reterr);
+        if (r >= 0)
+                printf("%s/%s\n", preload, archive);
+        return r;
 }
 
 static int normalise_image_name(const char *name, char **ret, Error *reterr) {
@@ -204,7 +290,7 @@ int images_import(const Options *options, char *const *names, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 cleanup_error Error own = ERROR_NULL;
 
-                r = copy_into_preload(names[i], strna(json_text(paths, "preload")), &own);
+                r = copy_into_preload(options, names[i], strna(json_text(paths, "preload")), &own);
                 if (r < 0)
                         status = fail_with_error(r, &own);
         }

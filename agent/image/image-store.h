@@ -149,6 +149,19 @@ const char *image_store_path(const ImageStore *store);
 /* A pod has terminated: disk usage may be checked. */
 void image_store_check_disk_usage(ImageStore *store);
 
+/* An archive, borrowed for the duration of a call. */
+typedef struct ArchiveInfo {
+        const char *file;  /* in the preload directory */
+        uint64_t inode;    /* of the file that was read */
+        bool is_read;      /* false: not yet */
+        const char *error; /* none of its images can be used; NULL: no error */
+        bool is_transient; /* the error is caused by the machine: the archive is read again */
+} ArchiveInfo;
+
+void image_store_foreach_archive(const ImageStore *store,
+                                 void (*each)(const ArchiveInfo *archive, void *userdata),
+                                 void *userdata);
+
 /* For the status: calls 'each' with the file name and a message for every archive, and every image
  * in an archive, that cannot be used. */
 void image_store_foreach_archive_error(ImageStore *store,

@@ -27,6 +27,13 @@ static void add_image_json(const ImageInfo *info, void *userdata) {
         (void) json_array_append_new(userdata, one);
 }
 
+static void add_archive_json(const ArchiveInfo *archive, void *userdata) {
+        (void) json_array_append_new(
+                userdata, json_pack("{s:s, s:I, s:b, s:b, s:s*}", "file", archive->file, "inode",
+                                    (json_int_t) archive->inode, "isRead", archive->is_read,
+                                    "isTransient", archive->is_transient, "error", archive->error));
+}
+
 static void add_pull_json(const ImagePull *pull, void *userdata) {
         (void) json_array_append_new(
                 userdata, json_pack("{s:s, s:I, s:I, s:b, s:s*, s:s*}", "reference",
@@ -36,13 +43,17 @@ static void add_pull_json(const ImagePull *pull, void *userdata) {
 }
 
 char *images_to_json(ImageStore *store, const ManualPulls *manual_pulls) {
-        cleanup_json json_t *images = json_array(), *pulls = json_array(), *all = NULL;
+        cleanup_json json_t *images = json_array(), *archives = json_array();
+        cleanup_json json_t *pulls = json_array(), *all = NULL;
 
-        if (!images || !pulls || image_store_foreach(store, add_image_json, images) < 0)
+        if (!images || !archives || !pulls ||
+            image_store_foreach(store, add_image_json, images) < 0)
                 return NULL;
+        image_store_foreach_archive(store, add_archive_json, archives);
         manual_pulls_foreach(manual_pulls, add_pull_json, pulls);
         image_store_foreach_pull(store, add_pull_json, pulls);
-        all = json_pack("{s:s, s:s, s:O, s:O}", "preload", image_store_preload_path(store), "store",
-                        image_store_path(store), "images", images, "pulls", pulls);
+        all = json_pack("{s:s, s:s, s:O, s:O, s:O}", "preload", image_store_preload_path(store),
+                        "store", image_store_path(store), "images", images, "archives", archives,
+                        "pulls", pulls);
         return all ? json_to_text(all, JSON_COMPACT) : NULL;
 }

@@ -152,6 +152,31 @@ int preload_scan_directory(ImageStore *store) {
         return r;
 }
 
+/* The reason why the archive has no image that can be used; NULL: it has one. */
+static const char *explain_unusable_archive(const Archive *archive) {
+        if (archive->state == ARCHIVE_BROKEN)
+                return strna(archive->error);
+        for (size_t i = 0; i < archive->n_images; i++)
+                if (!archive->images[i].refusal)
+                        return NULL;
+        return archive->n_images > 0 ? archive->images[0].refusal : NULL;
+}
+
+void image_store_foreach_archive(const ImageStore *store,
+                                 void (*each)(const ArchiveInfo *archive, void *userdata),
+                                 void *userdata) {
+        for (size_t i = 0; i < store->preload.archives.n_archives; i++) {
+                const Archive *archive = store->preload.archives.archives[i];
+
+                each(&(ArchiveInfo){ .file = archive->file,
+                                     .inode = archive->inode,
+                                     .is_read = archive->state >= ARCHIVE_INDEXED,
+                                     .error = explain_unusable_archive(archive),
+                                     .is_transient = archive->is_transient },
+                     userdata);
+        }
+}
+
 void image_store_foreach_archive_error(ImageStore *store,
                                        void (*each)(const char *archive, const char *message,
                                                     void *userdata),

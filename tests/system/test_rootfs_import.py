@@ -6,13 +6,16 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 
+import deltas
 import harness
 import pytest
 import specs
 import world
+from index_source import Runnable
 
 BUSYBOX = "/bin/busybox"
 
@@ -189,8 +192,34 @@ def test_image_archives_and_root_file_systems_are_distinguished(node, archive, t
     assert said.returncode == 1 and "is an image archive, not a root file system: import it without --name" in said.stderr
     plain = tmp_path / "plain.tar"
     plain.write_bytes(rootfs())
-    assert node.cli("images", "import", str(plain)).returncode == 0
-    world.wait(lambda: "'mainstay images import --name' takes a root file system" in node.complaints(), "the agent names the option")
+    said = node.cli("images", "import", str(plain))
+    assert said.returncode == 1 and "'mainstay images import --name' takes a root file system" in said.stderr
+
+
+def test_import_returns_when_the_images_can_be_used(node, archive, tmp_path):
+    for number in range(5):
+        copy = shutil.copy(archive, tmp_path / f"copy-{number}.tar")
+        said = node.cli("images", "import", copy)
+        assert said.returncode == 0 and said.stdout == os.path.join(node.state, "preload", f"copy-{number}.tar") + "\n", said.stderr
+        archives = json.loads(node.get("/images")[1])["archives"]
+        assert [one for one in archives if one["file"] == f"copy-{number}.tar" and one["isRead"] and "error" not in one], archives
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"\0" * 10240])
+def test_archive_that_cannot_be_used_is_reported_and_not_kept(node, archive, tmp_path, content):
+    (tmp_path / "wrong.tar").write_bytes(content)
+    good = shutil.copy(archive, tmp_path / "good.tar")
+    said = node.cli("images", "import", str(tmp_path / "wrong.tar"), good)
+    assert said.returncode == 1 and "wrong.tar: " in said.stderr and said.stdout.endswith("/good.tar\n"), said
+    kept = os.listdir(os.path.join(node.state, "preload"))
+    assert "good.tar" in kept and "wrong.tar" not in kept
+
+
+def test_archive_for_another_architecture_is_reported_and_not_kept(node, tmp_path):
+    foreign = deltas.image_archive(str(tmp_path / "foreign.tar"), Runnable({"version": b"1\n"}, architecture="s390x"), "foreign:1")
+    said = node.cli("images", "import", foreign)
+    assert said.returncode == 1 and "s390x" in said.stderr, said
+    assert "foreign.tar" not in os.listdir(os.path.join(node.state, "preload"))
 
 
 @pytest.mark.parametrize("words, says", [
