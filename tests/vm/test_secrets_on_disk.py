@@ -25,6 +25,8 @@ COMMON = f"canary-{uuid.uuid4().hex}-"  # the common start of all words; this fi
 # The number of words of each kind. Opening a sealed one takes a program and the TPM2.
 COUNTS = {"file": 249, "age": 249, "index": 249, "api": 249, "sealed": 4}
 PULL = 10  # more, in a Secret for pulling images
+# Minutes for which pods are replaced, and programs crash and restart; one round at least.
+MINUTES = int(os.environ.get("MAINSTAY_SECRETS_MINUTES", "0"))
 SWAPPED = f"control-{uuid.uuid4().hex}"
 CHUNK = 16 << 20
 DEADLINE = 900
@@ -249,6 +251,25 @@ def crash_all(machine):
     wait_used(machine)
 
 
+def crash_with_each_pattern(machine):
+    """Other programs leave a core, those that hold words do not."""
+    for pattern, file in (("|/usr/local/sbin/keep-core %P %p", "core"), ("/var/crash/file.%p", "file")):
+        machine.run(f"echo '{pattern}' >/proc/sys/kernel/core_pattern")
+        crash_all(machine)
+        assert machine.run("ls /var/crash") == ""
+        machine.ask("bash -c 'ulimit -c unlimited; kill -SEGV $$'")
+        machine.wait(f"ls /var/crash | grep {file}", "the pattern works for others")
+        machine.run("rm /var/crash/*")
+
+
+def replace_pods(machine):
+    """Removes the pods of the manifest directory, restarts the agent, and puts them back."""
+    machine.run("mkdir -p /run/taken && mv /srv/pods/*-pod.yaml /run/taken/ && systemctl restart mainstay")
+    machine.wait("! mainstay get pods | grep -E '^(age|sealed)-machine '", "the pods have ended", DEADLINE)
+    machine.run("mv /run/taken/*.yaml /srv/pods/")
+    wait_used(machine)
+
+
 def swap_out(machine):
     """Swaps out everything that may be swapped, until that has happened to a program of the test."""
     machine.write("/run/swaps.py", SWAPS)
@@ -286,20 +307,20 @@ def found_in(path, words):
     return found
 
 
-def test_a_thousand_values_are_neither_on_the_disk_nor_in_swap_space_after_a_power_cut(guarded, tmp_path):
+def test_a_thousand_values_are_neither_on_the_disk_nor_in_swap_space_after_a_power_cut(guarded, tmp_path, figures):
     assert sum(COUNTS.values()) + PULL > 1000
     assert "noswap" in guarded.run("findmnt -n -o OPTIONS /run/mainstay")
     guarded.write("/usr/local/sbin/keep-core", KEEP_CORE)
     guarded.run("chmod +x /usr/local/sbin/keep-core; mkdir -p /var/crash")
     fill(guarded, str(tmp_path))
     wait_used(guarded)
-    for pattern, file in (("|/usr/local/sbin/keep-core %P %p", "core"), ("/var/crash/file.%p", "file")):
-        guarded.run(f"echo '{pattern}' >/proc/sys/kernel/core_pattern")
-        crash_all(guarded)
-        assert guarded.run("ls /var/crash") == ""
-        guarded.ask("bash -c 'ulimit -c unlimited; kill -SEGV $$'")
-        guarded.wait(f"ls /var/crash | grep {file}", "the pattern works for others")
-        guarded.run("rm /var/crash/*")
+    end, rounds = time.monotonic() + 60 * MINUTES, 1
+    crash_with_each_pattern(guarded)
+    while time.monotonic() < end:
+        replace_pods(guarded)
+        crash_with_each_pattern(guarded)
+        rounds += 1
+    figures.append(f"{rounds} rounds of crashes")
     swap_out(guarded)
     tell_all(guarded)
     guarded.cut_power()
