@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A directory that can be listed only in part: readdir() fails with EIO. It affects all code that
+/* A directory that can be listed only partially: readdir() fails with EIO. It affects all code that
  * is linked into the test program. */
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 
 FAILURES is the file that failures.py wrote. A test that passes alone is flaky: the output ends with a line "flaky: NAME
 (first failure: …)" for each of them. RESULT gets two numbers: the changes of the counts of passed and of failed tests.
-More than LIMIT failures are not repeated: so many are a failure even if all of them are flaky.
+More than LIMIT failures are not repeated: that many are a failure even if all of them are flaky.
 """
 
 import json
@@ -28,7 +28,7 @@ def read_failures(path):
 
 
 def run_alone(test):
-    """Returns how many tests passed, or None if it failed again. Processes that it leaves running end with it."""
+    """Returns how many tests passed, or None if it failed again. Processes that it leaves running are killed."""
     environment = {key: value for key, value in os.environ.items() if key != "MAINSTAY_FAILURES"}
     environment.update(test["environment"])
     status, text = programs.run_test(test["command"], DEADLINE, cwd=TOP, env=environment)

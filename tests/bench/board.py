@@ -15,12 +15,13 @@ BOARD_KIB = 97 * 1024  # what the kernel of such a board reports
 LIMIT = 48 << 20
 KIB = 1 << 10
 
-# Joins the group $0 and, with the file $1 in place of /proc/meminfo, becomes the program.
+# Joins the group $0, mounts the file $1 over /proc/meminfo, and executes the program.
 JOIN = """echo $$ >"$0/cgroup.procs" && mount --bind "$1" /proc/meminfo && shift && exec "$@\""""
 
 
 class Group:
-    """Limits memory. The processes are in a separate group in it: in version 2 only leaves have any."""
+    """Limits memory. The processes are in a child group, because in version 2 only leaf groups may contain
+    processes."""
 
     def __init__(self, path):
         self.path = path

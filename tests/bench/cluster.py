@@ -17,14 +17,14 @@ from harness import NODE_NAME
 
 PODS = 110
 QUIET_SECONDS = 60
-SETTLE_SECONDS = 0.3  # between samples: what a removal leaves to be done is not measured
+SETTLE_SECONDS = 0.3  # between samples: work that follows a removal is not measured
 CALM_SECONDS = 5  # after a burst: the agent returns memory to the system meanwhile
 
 
 class Bench:
     def __init__(self, archive, directory, figures):
         self.figures, self.api = figures, apiserver.make(directory)
-        self.api.api.injects_tokens = False  # as pods of files do not have one
+        self.api.api.injects_tokens = False  # pods of files do not have one either
         self.added = {}
         self.api.misbehave(verb="watch", plural="pods", change=self.note_added)
         self.node = member.Member(self.api, archive)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A control plane that kubeadm creates on a bare machine from image archives: from the start of the agent to the
-response of the API server, compared with etcd and kube-apiserver of the same manifests without an agent, in turns with
-it. It is measured only if MAINSTAY_KUBERNETES names the programs."""
+response of the API server, compared with etcd and kube-apiserver of the same manifests without an agent, alternately.
+It is measured only if MAINSTAY_KUBERNETES names the programs."""
 
 import os
 import shutil

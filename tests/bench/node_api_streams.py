@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """mainstay-api: its memory with sessions, and its cost compared with runc, a plain relay and plain TLS. Each is
-compared with its reference in one run, in turns, by the same client."""
+compared with its reference in one run, alternately, by the same client."""
 
 import contextlib
 import functools
@@ -190,8 +190,8 @@ def forward(bench, source, number):
 
 
 def ports(bench, figures, count):
-    """The client of the plain relay decrypts nothing. So there is also a client that does not change the records of
-    TLS, the same on both sides, and a relay that adds TLS: the cost of TLS by itself."""
+    """The client of the plain relay decrypts nothing. Therefore there is also a client that does not decrypt TLS
+    records, the same on both sides, and a relay that adds TLS, to measure the cost of TLS alone."""
     source = bench.serve(send_bytes, count)
     plain, encrypting = bench.serve(relay, source), bench.serve(tls_relay, source, *bench.authority.server("relay"))
     context = client_context()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pull of an image with ten layers from a registry on loopback: the time until all layers are synced, relative to that
-of other tools, in turns with each; meanwhile the agent's memory, and the start of pods.
+"""A pull of an image with ten layers from a registry on loopback: the time until all layers are synced, relative to
+that of other tools, alternately with each; and during the pull, the agent's memory and the start of pods.
 
 Each pull writes to a new file system: if files were removed in the last minutes, ext4 examines each of their inodes
 before it allocates one, which takes longer than everything else."""
@@ -27,7 +27,7 @@ NAME = "bench/big:1"
 
 
 def host_files():
-    """The host's own files, as typical content of images, in the same order on each run."""
+    """The host's own files, which resemble the content of images, in the same order on each run."""
     found = []
     for directory, _, names in os.walk("/usr"):
         found += [path for path in (os.path.join(directory, name) for name in sorted(names))

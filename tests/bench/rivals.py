@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other agents with the same pod, in turns with Mainstay: 'podman kube play', and a kubelet with containerd if
+"""Other agents with the same pod, alternately with Mainstay: 'podman kube play', and a kubelet with containerd if
 MAINSTAY_KUBERNETES names a directory whose bin has one, containerd is installed, and the machine does not have a
 kubelet of its own. The goal of each figure is that of the other agent."""
 
@@ -124,7 +124,7 @@ class Podman(Agent):
     """Podman does not watch a directory: 'kube play' takes a file."""
 
     name = documents.PODMAN
-    share = 0.5  # of its memory ours may use
+    share = 0.5  # the part of its memory that ours may use
 
     def __init__(self, archive, _unused):
         super().__init__()

@@ -88,7 +88,7 @@ class Bench:
             time.sleep(max(0.002, (time.monotonic() - started) / 50))
         return time.monotonic() - started - MISSING
 
-    # With the pods of one kubelet
+    # With the default number of pods of a kubelet
 
     def take_over(self, names):
         times, cpu = [], []

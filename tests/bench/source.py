@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A signed source: the agent's memory with it, compared with an agent that has the same pods in its directory; how soon pods
-run after a stick was put in; what twelve releases of an image of 200 MB take on a stick, and what a node that is two of them
-behind fetches; and how much later a pod starts whose Secret is encrypted."""
+"""A signed source: the agent's memory with it, compared with an agent that has the same pods in its directory; the time
+from the insertion of a stick until pods run; the space of twelve releases of a 200 MB image on a stick, and the bytes
+that a node fetches if it is two releases behind; and the additional start time of a pod whose Secret is encrypted."""
 
 import json
 import os
@@ -33,8 +33,8 @@ def pods(image=specs.IMAGE):
 
 
 def measure_both(plain, sourced):
-    """Medians of the PSS in MiB, in turns: shared memory counts equally in both. The source is fetched in the
-    meantime."""
+    """Medians of the PSS in MiB, measured alternately: shared memory counts equally in both. The source is fetched in
+    the meantime."""
     for node in (plain, sourced):
         for i in range(PODS):
             node.wait_running(f"web{i}")
@@ -259,8 +259,8 @@ def add_secret(pod, name, use):
 
 
 def measure_secrets(archive, arguments, figures):
-    """Measured in turns: a pod with a variable or a volume from an unencrypted Secret, and from an encrypted one, each decrypted
-    for the first time."""
+    """Measured alternately: a pod with a variable or a volume from an unencrypted Secret, and from an encrypted one,
+    each decrypted for the first time."""
     node = harness.Node(archive)
     try:
         fifo, mine = bare.StartFifo(node.data), recipient(node)

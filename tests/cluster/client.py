@@ -86,7 +86,7 @@ class InsideConnection(http.client.HTTPSConnection):
 
 
 class Client:
-    """For one thread. 'cert' and 'key' are files, 'net' names the network namespace."""
+    """A client for one thread. 'cert' and 'key' are files, 'net' names the network namespace."""
 
     def __init__(self, net, address, authority, cert=None, key=None, token=None):
         context = ssl.create_default_context(cafile=authority)

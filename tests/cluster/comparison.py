@@ -18,7 +18,7 @@ START, RESTARTED = object(), object()
 AGENTS = ("kubelet", "mainstay")  # the components of their events
 KINDS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 STEP_SECONDS = 240
-PACE = 0.7  # seconds between two workloads: a pod that takes long to start meets its deadline before its container runs
+PACE = 0.7  # seconds between two workloads: otherwise the deadline of a slow pod could pass before its container runs
 
 
 class Pods(threading.Thread):
@@ -66,7 +66,7 @@ class Run:
         self.name = make.__name__.replace("_", "-")
         self.steps = make(self)
         self.awaited, self.since, self.facts, self.step = START, time.monotonic(), set(), 0
-        self.compares_pods = True  # otherwise only their number, and the events
+        self.compares_pods = True  # otherwise only their number and the events are compared
 
     def advance(self):
         self.awaited, self.since, self.step = next(self.steps, None), time.monotonic(), self.step + 1

@@ -64,7 +64,7 @@ def make_namespace():
 
 
 class ControlPlane:
-    """Starts all programs. A control plane that another process has started is attached to by its directory: everything
+    """Starts all programs. A control plane that another process has started is used through its directory: everything
     except start and stop works there as well."""
 
     def __init__(self, directory=None):

@@ -39,7 +39,7 @@ class Plugins:
         node.plugins = self
 
     def see(self, path):
-        """The path under which a path of the kubelet's directory is seen with the mounts of the node."""
+        """The path by which this process reaches a path of the kubelet's directory, with the mounts of the node."""
         return f"/proc/{self.namespace}/root{self.kubelet}/{path}"
 
     def make_whole(self):
@@ -139,7 +139,7 @@ class Driver(CsiDriver):
             self.register()
 
     def share(self, kind, **fields):
-        """Creates an object with the driver's name, unless the other node has."""
+        """Creates an object with the driver's name, unless the other node has created it."""
         try:
             self.run.client.create({"apiVersion": "storage.k8s.io/v1", "kind": kind, "metadata": {"name": self.name}, **fields})
         except Refused as refused:
@@ -550,7 +550,7 @@ def block_volume_is_read_only(run):
 
 
 def block_volume_is_refused(run):
-    """The driver refuses with final errors and with others, and the device cannot be given back at first."""
+    """The driver refuses with final errors and with others, and the device cannot be released at first."""
     driver = Driver(run, capabilities=[STAGE])
     driver.errors["NodeStageVolume"] = [(CODES.INVALID_ARGUMENT, "no such disk"), (CODES.UNAVAILABLE, "no power")]
     driver.errors["NodePublishVolume"] = [(CODES.INVALID_ARGUMENT, "no such place"), (CODES.DEADLINE_EXCEEDED, "too slow")]

@@ -12,7 +12,7 @@ MAKE_IMAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file
 
 
 def preload_programs(node, directory, *images):
-    """'images' contains names, and programs in the directory, each of which is its image's entry point."""
+    """'images' are pairs of an image name and a program in the directory, which is the entry point of the image."""
     for image, program in images:
         archive = os.path.join(node.directory, f"{program}.tar")
         subprocess.run([MAKE_IMAGE, image, archive, "--entrypoint", os.path.join(directory, program)], check=True)

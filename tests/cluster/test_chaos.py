@@ -108,7 +108,7 @@ class Chaos:
         try:
             self.edit(kind, name)
             self.counts["edits"] += 1
-        except (OSError, Refused):  # the server is down, or an older state did not have the object
+        except (OSError, Refused):  # the server is down, or an older state did not contain the object
             self.node.client.close()
 
     def kill_agent(self):

@@ -16,8 +16,8 @@ from world import wait
 
 @pytest.mark.parametrize("policy, restarts, phase", [("Always", 2, "Running"), ("OnFailure", 1, "Running"), ("Never", 0, "Failed")])
 def test_container_that_exits_has_the_expected_status(trial, policy, restarts, phase):
-    """Like 'should run with the expected status': fails at first; restarted containers run the second time, Always the
-    third."""
+    """Like 'should run with the expected status': the container fails once, with Always twice; a restarted one then
+    keeps running."""
     script = {"Always": "f=/v/count; n=$(cat $f 2>&-); echo x$n > $f; [ \"$n\" = xx ] && exec sleep 100000; exit 1",
               "OnFailure": "f=/v/count; [ -e $f ] && exec sleep 100000; touch $f; exit 1", "Never": "exit 1"}[policy]
     trial.bind(specs.container(script=script, volumeMounts=[specs.mount("v", "/v")]), restartPolicy=policy,

@@ -256,7 +256,7 @@ def test_ephemeral_container_has_variables_of_an_env_file(trial):
 # Commands
 
 def test_image_arguments_are_used_by_default(trial):
-    """The image's entrypoint without a word prints its help."""
+    """The image's entrypoint prints its help if it has no arguments."""
     container = agnhost()
     del container["args"]
     trial.end(container)

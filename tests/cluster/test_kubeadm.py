@@ -146,8 +146,8 @@ def restart_static_pods(machine):
 
 
 def check_node_certificate(machine):
-    """The certificate of kubelet.conf is renewed immediately, at the path that kubeadm uses, and in use before and
-    after kubeadm has found it. It may be too late for 'kubeadm init' itself: it is approved after the API server has
+    """The certificate of kubelet.conf is renewed immediately, at the path that kubeadm uses, and is in use before and
+    after kubeadm finds it. It may be too late for 'kubeadm init' itself: it is approved after the API server has
     started."""
     pair = "/var/lib/kubelet/pki/kubelet-client-current.pem"
     wait(lambda: os.path.exists(machine.path("kubelet", "pki", os.path.basename(pair))),
@@ -328,7 +328,7 @@ def test_single_node_is_upgraded(make_machine, releases, number):
 
 @pytest.mark.long
 def test_etcd_keeps_running_if_an_upgrade_does_not_change_it(make_machine, releases):
-    """kubeadm takes its manifest away and puts it back at once. The new certificate of etcd is read nevertheless."""
+    """kubeadm removes its manifest and restores it at once. The new certificate of etcd is read nevertheless."""
     machine = make_machine("only", releases.newest, releases.patched)
     initialize(machine)
     wait_pods(machine, *static_pods(machine))

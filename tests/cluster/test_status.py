@@ -106,7 +106,7 @@ def test_pod_beyond_the_maximum_number_of_pods_is_rejected(node):
     check_refused(node, "OutOfpods", "Node didn't have enough resource: pods")
 
 
-# Pods that the server accepts, and with which a node can do something
+# Pods that the server accepts and that can run, although some of their fields have strange values
 
 PREFERRED = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {
     "matchExpressions": [{"key": "disk", "operator": "Gt", "values": ["1Gi"]}]}}]}}

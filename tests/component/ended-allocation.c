@@ -69,7 +69,7 @@ static void fail_in_child(void) {
                 exit(WEXITSTATUS(status));
 }
 
-/* Nothing fails here. */
+/* No allocation fails here. */
 static void survive(void) {
         char *text = strdup("a text");
         void *aligned = NULL;

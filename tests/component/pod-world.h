@@ -190,7 +190,7 @@ static inline void world_init(PodWorld *world) {
         world->mounts_before = mounts_in(world->directory);
 }
 
-/* Nothing of a pod has ever been mounted here. */
+/* No mount of a pod has ever appeared here. */
 static inline void expect_no_mounts(const PodWorld *world) {
         cleanup_free char *now = mounts_in(world->directory);
 

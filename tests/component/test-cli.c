@@ -18,7 +18,7 @@ static void result_done(Result *result) {
 
 typedef struct Running {
         pid_t pid;
-        int fds[2]; /* its standard output and error; -EBADF at their end */
+        int fds[2]; /* its standard output and error; -EBADF after the end of each */
         char *texts[2];
         size_t lengths[2];
 } Running;

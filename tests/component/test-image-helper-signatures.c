@@ -25,8 +25,8 @@ static void layout_add_json(Layout *layout, json_t *value) {
         json_decref(value);
 }
 
-/* Adds a signature image whose 'n' layers are the same payload; a NULL payload is missing in the
- * layout. Returns the descriptor of the image. */
+/* Adds a signature image whose 'n' layers are the same payload; the blob of a NULL payload is
+ * missing in the layout. Returns the descriptor of the image. */
 static json_t *layout_add_signatures(Layout *layout, const char *payload, const char *signature,
                                      size_t n) {
         json_t *layers = json_array(), *layer;

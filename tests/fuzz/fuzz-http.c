@@ -102,7 +102,7 @@ TlsStream *tls_stream_free(TlsStream *stream) {
         return NULL;
 }
 
-/* True if there was something. */
+/* Returns true if it discarded any data. */
 static bool drain(int fd) {
         char buffer[4096];
         bool is_any = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes from a client have the same effect in one piece and byte by byte, and afterwards the
- * connection can still send and end. */
+ * connection can still send data and be closed. */
 
 #include "tests/fuzz/fuzz.h"
 

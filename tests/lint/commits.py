@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of commits: a subject `module: imperative summary` of at most 72 columns, an empty line, a body.
 
-    tests/lint/commits.py FILE      a message, like the hook commit-msg gets it; prints the errors
+    tests/lint/commits.py FILE      a message, as the hook commit-msg gets it; prints the errors
 """
 
 import re
@@ -46,8 +46,8 @@ def git(root, *words):
 
 
 def check(root):
-    """Checks the commits since the hook was added to the tree; in a clone that does not reach so far, only the last
-    one."""
+    """Checks the commits since the hook was added to the tree; in a clone whose history does not reach that far, only
+    the last one."""
     first = git(root, "log", "--diff-filter=A", "--format=%H", "--reverse", "--", HOOK).split()
     log = git(root, "log", "--no-merges", "--format=%h%n%B%x00", f"{first[0]}..HEAD" if first else "-1")
     for entry in filter(str.strip, log.split("\0")):

@@ -18,7 +18,7 @@ WARNING = re.compile(r"(cc1|\S+?:\d+):(?:\d+:)? warning: (.*?)(?: \[CWE-\d+\])? 
 
 
 def _command(entry):
-    """The command is without optimisation, because gcc otherwise reports false positives for inlined code and for bytes
+    """The command without optimisation, because gcc otherwise reports false positives for inlined code and for bytes
     that are copied in one step. The definitions of the build are kept, except that assertions remain enabled."""
     words = [word for word in shlex.split(entry["command"].replace("-isystem ", "-isystem"))
              if re.match(r"-[DIU]|-isystem", word) and not re.match(r"-D(NDEBUG|_FORTIFY_SOURCE)", word)]
@@ -36,7 +36,7 @@ def read_findings(root, directory, source, text):
         elif warning := WARNING.match(line):
             place, message, name = warning.groups()
             if place == "cc1":
-                place = os.path.join(root, f"{source}:0")  # its report has no place
+                place = os.path.join(root, f"{source}:0")  # its report has no location
             path, _, number = place.rpartition(":")
             path = os.path.relpath(os.path.join(directory, path), root)
             yield name, f"{source}:{function}", f"{path}:{number}: {function}(): {message} [{name}]"

@@ -34,7 +34,7 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"{{count['passed']}} passed, {{count['failed'] + count['error']}} failed")
 """
 
-# Passes when its file is there, which the first run makes.
+# Passes if its file exists, which the first run creates.
 ONCE = """
 import os
 def failed_before(name):

@@ -66,7 +66,7 @@ def forbidden(user, verb, kind, namespace, name=None, subresource=None, why=None
 
 
 def unrelated(user, verb, kind, namespace, name, subresource=None):
-    """The Node authorizer has no pod of this node that needs the object."""
+    """The refusal of the Node authorizer if no pod of this node refers to the object."""
     return forbidden(user, verb, kind, namespace, name, subresource,
                      f"no relationship found between node '{user.node}' and this object")
 

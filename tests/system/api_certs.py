@@ -116,8 +116,8 @@ class Authority:
 
 
 def kubeconfig(path, server, authority=None, cert=None, key=None, token=None, inline=False, name=None, **user):
-    """Writes a kubeconfig for a server (by its 'name' on the certificate), with files or with the data itself; 'user'
-    has more fields of the user."""
+    """Writes a kubeconfig for a server (whose certificate contains 'name'), with files or with the data itself; 'user'
+    contains further fields of the user."""
     def reference(field, file):
         if inline:
             return {field + "-data": base64.b64encode(read(file).encode()).decode()}

@@ -16,22 +16,22 @@ REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFo
 
 
 class Fault:
-    """Affects each request that 'match' names: verb, plural, subresource, namespace, name, who_is, or a function of it
-    as 'when'; the fault is over after 'times' of them. Effects:
+    """Affects each request with the attributes in 'match' (verb, plural, subresource, namespace, name, who_is) for
+    which the function 'when', if there is one, returns True; the fault is over after 'times' of them. Effects:
 
     status, retry_after   is the answer; the request is not carried out
     unrelated             the Node authorizer does not know yet that the object belongs to this node
     after                 'status' or 'reset' only after the request was carried out: the answer is lost
     latency               seconds before anything happens
     delay                 seconds between carrying out the request and answering it
-    body                  bytes that are the answer with 200
-    change                a function of the bytes of the answer to others
-    cut                   ends the connection after so many bytes of the answer
-    rate, piece           so many bytes a second; so many bytes a write
+    body                  bytes that are the answer, with status 200
+    change                a function that replaces the bytes of the answer
+    cut                   ends the connection after this number of bytes of the answer
+    rate, piece           bytes per second, and bytes per write
     reset                 ends the connection without an answer
-    empty                 a list has nothing in it
-    size                  a list of at least so many bytes, made up as it is sent
-    watch_seconds         ends a watch after so long
+    empty                 a list contains no items
+    size                  a list of at least this number of bytes, generated while it is sent
+    watch_seconds         ends a watch after this time
     expire                "event" or "http": the watch (or list) has expired
     """
 
@@ -85,7 +85,8 @@ def big_list(kind, size):
 
 
 class Relay:
-    """Between a client and a server on loopback: after freeze() no byte is forwarded, and no connection ends."""
+    """Forwards between a client and a server on loopback: after freeze() no byte is forwarded, and no connection
+    ends."""
 
     def __init__(self, port):
         self.target, self.frozen, self.refusing = port, threading.Event(), False
@@ -161,8 +162,8 @@ class Relay:
             self.stranded.update(client for client, _ in self.pairs)
 
     def cut(self, only_used=False):
-        """Ends all connections, each with a reset. A connection that ends before its handshake is how a client sees a
-        server that is down: 'only_used' leaves out those that came while nothing was forwarded."""
+        """Ends all connections, each with a reset. To a client, a connection that ends before its handshake means that
+        the server is down: with 'only_used', connections that arrived while nothing was forwarded are spared."""
         with self.lock:
             pairs = [pair for pair in self.pairs if not only_used or pair[0] in self.used]
         for pair in pairs:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hops between a node and its API server: nghttpx, which uses HTTP/2 over TLS to clients and HTTP/1.1 to the
-server; and a link that loses packets. The former shows its own certificate, so its clients authenticate by a
-token. It sends TLS records of full size, as a Go server does after the first 128 KiB."""
+server; and a link that loses packets. The former presents its own certificate, so its clients authenticate by a token.
+It sends TLS records of full size, as a Go server does after the first 128 KiB."""
 
 import os
 import re
@@ -91,7 +91,7 @@ class Front:
 
 
 class Wire(Relay):
-    """A relay whose packets travel as from another machine: it is in a network namespace at the other end of a veth
+    """A relay whose packets seem to come from another machine: it is in a network namespace at the other end of a veth
     pair. Its 'host' is the address there; clients have to verify the name 'kubernetes'."""
 
     def __init__(self, port):
@@ -111,8 +111,8 @@ class Wire(Relay):
         run_command("nsenter", f"--net={self.space}", *words)
 
     def listen(self):
-        """Listens in the namespace: a socket stays in the one in which it was created; the thread that creates it does
-        not return."""
+        """Listens in the namespace: a socket stays in the namespace in which it was created; the thread that creates it
+        does not return to its own."""
         made = []
 
         def listen_in_namespace():

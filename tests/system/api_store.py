@@ -80,10 +80,10 @@ class Store:
         self.changed = threading.Condition(self.lock)
         self.version = version
         self.chosen_uids = {}  # UIDs that a test chooses, by plural and name, as if they were known elsewhere
-        self.oldest = version  # a watch from before it has expired
+        self.oldest = version  # a watch from an earlier version has expired
         self.objects = {plural: {} for plural in KINDS}
         self.history = {plural: [] for plural in KINDS}
-        self.snapshots = {}  # lists that were given in part, by their resourceVersion
+        self.snapshots = {}  # lists that were partially returned, by their resourceVersion
 
     def get(self, plural, namespace, name):
         with self.lock:

@@ -85,7 +85,7 @@ class Api:
     def __init__(self, authority=None):
         self.store, self.authority = Store(), authority
         self.grants, self.tokens_issued = set(), []
-        self.tokens = {}  # by token: the users that reviews find
+        self.tokens = {}  # the users that reviews return, by token
         self.injects_tokens = self.has_controllers = True
         self.token_life = None  # seconds, regardless of the request
         for namespace in NAMESPACES:
@@ -378,7 +378,7 @@ class Api:
         pod = self.marked_for_deletion(pod, grace)
         if grace == 0 and before is not None and before == 0:
             return self.store.remove(kind, pod) if not pod["metadata"].get("finalizers") else pod
-        return self.store.replace(kind, pod)  # which removes it if its grace period is 0
+        return self.store.replace(kind, pod)  # this removes it if its grace period is 0
 
 
 def keep_the_rest(request, old, new):

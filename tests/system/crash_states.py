@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The possible contents of a disk after a power cut: the writes of a program below a directory are recorded, and each
-state that they could have left is reproduced, with the method of ALICE (Pillai et al., 2014). Only data that was
-followed by an fsync of the file or of its directory is certain to be there; any part of the rest may be."""
+state that they could have left is reproduced, with the method of ALICE (Pillai et al., 2014). Only writes that were
+followed by an fsync of the file or of its directory are certain to be on the disk; any part of the others may be."""
 
 import ast
 import collections
@@ -479,7 +479,7 @@ class Recorded:
         return next((row[1:] for row in reversed(self.marks) if row[0] <= line), self.marks[0][1:])
 
     def is_kept(self, path):
-        """Whether the path belongs to the part whose states are tried; the stored images do not."""
+        """Whether the path belongs to the part of the directory whose states are tried; the stored images do not."""
         return not path.startswith(("images", "preload"))
 
     def tree(self, end, chosen):
@@ -497,7 +497,8 @@ class Recorded:
                     yield (end, chosen), *facts
 
     def try_states(self, samples, part, boot, least=100, first=10):
-        """Part 0 is small and has a few more states than 'first'; the other seven parts together have all states."""
+        """Part 0 is small and contains a few more states than 'first'; the other seven parts together contain all
+        states."""
         states = list(self.states(samples))
         print(f"{len(self.log.operations)} operations, {len(states)} states")
         assert len(states) > least

@@ -66,7 +66,8 @@ def config_digest(image):
 
 
 def artifact(old, new, parts, base=None):
-    """The manifest of a delta. 'parts' has the blobs by the layer that they make; blobs are added to the image."""
+    """The manifest of a delta. 'parts' contains the blobs by the layer that each of them makes; the blobs are added to
+    the image."""
     def layer(kind, data, content, **more):
         return {"mediaType": kind, "digest": new.add(data), "size": len(data),
                 "annotations": {PREFIX + "content": content, **{PREFIX + key: value for key, value in more.items()}}}

@@ -67,7 +67,7 @@ class Failing:
         self.revive()
         try:
             return super().is_ready()
-        except AssertionError:  # it has died since
+        except AssertionError:  # it has died in the meantime
             return False
 
     def get(self, path):

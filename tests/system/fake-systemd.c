@@ -42,7 +42,7 @@ enum {
 };
 
 static sd_bus *peers[PEERS_MAX];
-static bool is_on_bus[PEERS_MAX]; /* it has sent Hello; the others are connected to PID 1 */
+static bool is_on_bus[PEERS_MAX]; /* has sent Hello; the others are clients of PID 1 */
 static bool is_preparing, is_stopping;
 
 static void check(int r) {

@@ -59,8 +59,8 @@ class Node:
     node_name = NODE_NAME
 
     def __init__(self, archive=None, config=None, start=True, store=None):
-        """Puts an image archive into preload/; 'store' has an agent's result for it, so that there is nothing to
-        import."""
+        """Puts an image archive into preload/; 'store' contains an agent's result for it, so that nothing must be
+        imported."""
         self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
         os.chmod(self.directory, 0o711)  # pods with their own users pass through here, like through /run
         for name in ("manifests", "state", "run", "log", "staging", "data"):
@@ -272,9 +272,9 @@ class Node:
         wait(lambda: not self.pod(name), lambda: f"{name} is gone; it is {self.pod(name)}", deadline)
 
     def wait_waiting(self, name, reason, container="main", deadline=world.DEADLINE, says=""):
-        """Waits for a waiting state with a reason, and with a text in its message; returns the message. A second query
-        could find the next attempt. ErrImagePull becomes ImagePullBackOff, permanently and with the same cause, when
-        the second pull has failed: a second later."""
+        """Waits for a waiting state with a reason, and with a text in its message; returns the message, because a
+        second query could find the next attempt. ErrImagePull becomes ImagePullBackOff, permanently and with the same
+        cause, when the second pull has failed: a second later."""
         reasons = (reason, "ImagePullBackOff") if reason == "ErrImagePull" else (reason,)
 
         def is_so(pod):
@@ -352,7 +352,7 @@ class Node:
         def find():
             found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
             return found[0] if len(found) == 1 else None
-        # A child of the shim has its command line until it executes its own program.
+        # A child of the shim has the shim's command line until it executes its own program.
         return wait(find, f"there is one shim of {name}")
 
     def shim_processes(self):
@@ -361,8 +361,8 @@ class Node:
         return {pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] not in ("prepare", "usage")}
 
     def shims(self):
-        """The shims that hold pods or clean up after one. (The process that prepares the common directory is a part of
-        the agent's start; the process that measures volumes has all pods on its command line.)"""
+        """The shims that hold pods or clean up after one. (Not counted: the process that prepares the common directory
+        when the agent starts, and the process that measures volumes, whose command line contains all pods.)"""
         return world.without_children(sorted(self.shim_processes()))
 
     def is_ours(self, pid):

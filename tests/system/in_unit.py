@@ -11,7 +11,7 @@ import harness
 
 UNIT = os.path.join(harness.TOP, "systemd", "mainstay.service.in")
 
-# Mounts that appear on the machine later are visible, too, like under systemd.
+# Mounts that appear on the machine later are visible as well, as under systemd.
 CONFINED = ["unshare", "--mount", "--propagation", "slave", "sh", "-ec", """mount --rbind "$1" "$1"
 mount -o remount,bind,ro /
 cd "$1"

@@ -55,7 +55,7 @@ class Key:
         self.public = public.decode().splitlines()[1]
 
     def sign(self, path):
-        """Signs like ten lines of shell would: the signature has the form in which openssl writes it."""
+        """Signs in the way of a short shell script: the signature has the form in which openssl writes it."""
         subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.path, "-in", path, "-out", path + ".sig"],
                        check=True)
 
@@ -102,8 +102,8 @@ class Index:
         return {"name": name, "platforms": [image.row(deltas=[delta_row(old, image, delta) for old, delta in deltas])]}
 
     def write_bytes(self, data, key=None, spoil=None):
-        # The signature comes first: a node that fetches in between gets an index that it already has, and nothing else
-        # is offered.
+        # The signature is written first: a node that fetches in between gets an index that it already has, and nothing
+        # else.
         staged = os.path.join(self.directory, ".index")
         with open(staged, "wb") as file:
             file.write(data)

@@ -65,7 +65,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        pass  # a client that goes away
+        pass  # a client that disconnects
 
 
 class ManifestServer:

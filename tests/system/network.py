@@ -53,7 +53,7 @@ FIREWALL = {"type": "firewall"}
 
 
 class NetworkNode(harness.Node):
-    """Has one interface, 'host0', and by default the bridge network."""
+    """A node with one interface, 'host0', and by default the bridge network."""
 
     def __init__(self, archive, config=None, plugins=(PORTMAP, FIREWALL), start=True):  # None: no configuration
         self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
@@ -64,7 +64,7 @@ class NetworkNode(harness.Node):
         super().__init__(archive, config, start)
 
     def connect(self):
-        """Gives the namespace its interface."""
+        """Creates the interface of the namespace."""
         self.run_inside("busybox", "ip", "link", "set", "lo", "up")
         self.run_inside("busybox", "ip", "link", "add", "host0", "type", "bridge")
         self.run_inside("busybox", "ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", "host0")
@@ -144,7 +144,7 @@ class NetworkNode(harness.Node):
         yield from self.network_leftovers()
 
     def fetch(self, address, port):
-        """Connects to a listener and returns the data that it sends to the node."""
+        """Connects from the node to a listener, and returns the data that it sends."""
         return self.run_inside("busybox", "nc", "-w", "2", address, str(port), check=False)
 
     def address(self, name):

@@ -19,8 +19,8 @@ def find(node, name):
 
 
 def expect_nothing_of_the_node(node, secret, **fields):
-    """A container may trace the process, see its root directory, and could make it do anything. 'secret' is a new file
-    of the node."""
+    """A container may trace the process and see its root directory, and can make it execute anything. 'secret' is a new
+    file of the node."""
     secret.write_text("of the node")
     secret.chmod(0o600)
     tracer = specs.container(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}})
@@ -38,7 +38,7 @@ def expect_nothing_of_the_node(node, secret, **fields):
 
 
 def expect_no_way_to_the_node(node, secret):
-    """The attempts of the container come first: they must fail regardless of the state of the process."""
+    """The attempts of the container are made first: they must fail regardless of the state of the process."""
     def attempt(command):
         return node.cli("exec", "traced", "--", "sh", "-c", command)
     programs = [harness.program(name) for name in ("mainstayd", "mainstay-shim", "mainstay")]

@@ -65,7 +65,8 @@ class Maker:
         for change in self.rng.choices(changes, k=self.rng.choice([0, 1, 1, 2, 2, 3, 5])):
             change()
         if self.spec.get("os") == {"name": "windows"}:
-            self.pod["metadata"]["annotations"].clear()  # for Windows a server does not copy them to fields, but this node always does
+            # A server does not copy them to the fields of a pod for Windows, but this node does.
+            self.pod["metadata"]["annotations"].clear()
         return self.pod
 
     def container(self):

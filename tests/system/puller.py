@@ -15,7 +15,7 @@ FILES = {"etc/hello": b"hello\n"}
 
 
 class Puller:
-    """An image store for the test, and mainstay-image running on it."""
+    """An image store for the test, and runs of mainstay-image on it."""
 
     def __init__(self, directory):
         self.directory = str(directory)
@@ -69,7 +69,7 @@ class Puller:
             shutil.copy(client[1], os.path.join(directory, "client.key"))
 
     def content(self, path):
-        """The file in the topmost layer that has it."""
+        """The content of the file in the topmost layer that contains it."""
         layers = os.path.join(self.store, "layers")
         for layer in os.listdir(layers):
             whole = os.path.join(layers, layer, path)
@@ -104,5 +104,5 @@ def expect_pulled(puller, result):
 
 
 def big_image():
-    """An image that is too big to arrive in one piece."""
+    """An image that is too large to arrive in one piece."""
     return Blobs([{**FILES, "big": random.Random(1).randbytes(4_000_000)}])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into an agent: its clocks are off by the seconds in a file, so that a test can set the
- * clock of an agent without setting that of the machine, and can make hours pass. The
+/* Preloaded into an agent, whose clocks are then shifted by the seconds in a file, so that a test
+ * can set the clock of an agent without setting that of the machine, and can make hours pass. The
  * first number is the offset of realtime, the second one that of all other clocks, and the third
  * one is how long the machine has slept, which is added to boottime and not to monotonic time. */
 
@@ -134,7 +134,7 @@ DEFINE_CLOCKS(clock_gettime, time, timerfd_settime, time_t, struct timespec, str
               SYS_clock_gettime, SYS_timerfd_settime)
 
 #ifdef SYS_clock_gettime64
-/* On a machine of 32 bits the agent has times of 64, unlike the libraries, and calls these. */
+/* On 32-bit machines the agent, unlike the libraries, uses 64-bit times, and calls these. */
 typedef struct Timespec64 {
         long long tv_sec;
         long tv_nsec, padding;

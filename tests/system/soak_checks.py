@@ -19,8 +19,8 @@ SETTLED_SECONDS = 420
 ROTATED = re.compile(r"\.log\.\d{8}-")
 MOST_DESCRIPTORS = 200
 # The tolerance of a figure of a later measurement over that of the first one. An agent has a descriptor for each shim
-# that it has started itself (those of the four pods that are not spared), and three for a running fetch of the source.
-# A container that was restarted has two logs, with a link to each.
+# that it has started itself (those of the four pods whose shims may be killed), and three for a running fetch of the
+# source. A container that was restarted has two logs, with a link to each.
 SLACK = {"descriptors": 9, "threads": 0, "shims": 0, "descriptors of a shim": 2, "cgroups": 0, "mounts": 1, "files of state": 8,
          "files of run": 2, "files of log": 12, "KiB of state": 1024,
          "addresses": 0, "interfaces": 0, "rules": 0, "chains": 0}
@@ -143,7 +143,7 @@ class SoakChecks:
         return {pod["status"].get("podIP", "none") for pod in self.node.pods() if pod["metadata"]["name"] in names}
 
     def unsettled_networks(self):
-        """A pod that has completed holds its address as long as its sandbox."""
+        """A pod that has completed keeps its address as long as its sandbox."""
         addresses, reserved, interfaces = self.addresses(), set(self.node.reserved()), self.node.veths()
         if not addresses <= reserved <= addresses | self.addresses(True):
             yield f"the addresses {reserved} are reserved, and pods have {addresses}"
@@ -227,14 +227,15 @@ class SoakChecks:
     # Figures
 
     def measure(self):
-        """Measures with the pods that are always there, and nothing else."""
+        """Measures while only the permanent pods exist."""
         self.soak.clear()
         self.check()
         self.soak.archives.remove_all()
         last = []
 
         def is_same():
-            """Images are removed one after the other; a pull whose client has gone may end late, and is pruned as well."""
+            """Images are removed one after the other; a pull whose client has disconnected may end late, and its image
+            is pruned as well."""
             self.node.cli("images", "prune")
             listed = self.node.cli("images", "--no-headers").stdout.splitlines()
             last.append(self.figures() if len(listed) == 1 else {"images": listed})
@@ -244,7 +245,7 @@ class SoakChecks:
         return last[-1]
 
     def list_remains(self):
-        """The counted objects, which are listed if there are too many of them; a pod's UID is replaced by its name."""
+        """The objects that are counted, to list those that are too many; a pod's UID is replaced by its name."""
         names = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.node.pods()}
         descriptors = collections.Counter(re.sub("[0-9]+", "N", path) for path in many.descriptors(self.node.agent.pid))
         paths = [*(f"descriptor {number} of {path}" for path, count in descriptors.items() for number in range(count)),

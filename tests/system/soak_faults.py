@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disturbances of the soak test's node: programs are killed and frozen, the clock jumps, the disk is full, the
-configuration changes, clients come and go."""
+configuration changes, clients connect and disconnect."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ class Sessions:
         self.open(*words)
 
     def follow(self):
-        """The output of a follower is in a file, which is checked after it has gone."""
+        """The output of a follower goes to a file, which is checked after the follower has ended."""
         with open(self.path(), "w", encoding="utf-8") as file:
             self.open("logs", "-f", "steady-counter", output=file)
 

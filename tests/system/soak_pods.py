@@ -56,10 +56,12 @@ STARTS_MOUNT = specs.mount("starts", "/starts")
 
 
 class SoakPod:
-    """One pod and its manifest. An edit that must restart the container has a new version, one that may not has not."""
+    """One pod and its manifest. An edit that must restart the container has a new version; an edit that must not
+    restart it keeps the version."""
 
     def __init__(self, node, name, kind, **features):
-        """The kind 'completes' runs once and ends, 'crashes' ends again and again; the others run."""
+        """A pod of the kind 'completes' runs once and exits, 'crashes' exits repeatedly, and the others keep
+        running."""
         self.node, self.name, self.kind = node, name, kind
         self.version = self.sandbox = self.label = self.edits = 0
         self.excuses = self.kills = 0  # excused starts of the version, and of all versions
@@ -89,7 +91,7 @@ class SoakPod:
         if self.features["network"]:
             fields["ports"] = [{"containerPort": 80, "hostPort": self.port}]
         if self.features["probes"]:
-            # A killed program or a slow machine must not make a probe fail so often.
+            # The threshold is higher than the failures that a killed program or a slow machine causes.
             probe = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 2, "timeoutSeconds": 60, "failureThreshold": 30}
             fields.update(livenessProbe=probe, readinessProbe=probe)
         return specs.container(script=script(self.node, self.name, "main", self.version, self.body()), **fields)

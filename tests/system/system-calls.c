@@ -5,7 +5,7 @@
  *     system-calls PID
  *
  * Each line of the standard input is a call, "NUMBER ARGUMENT…". An argument is a number, "=TEXT"
- * (the address of a string), "#HEX" (of bytes), or "@N" (of N bytes, which the answer has). The
+ * (the address of a string), "#HEX" (of bytes), or "@N" (of N bytes, which the reply contains). The
  * reply is "RESULT HEX": the result of the kernel, and the bytes. At the end of the input the
  * process continues as if nothing had happened. */
 

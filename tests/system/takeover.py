@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that an attacker has taken over: system calls are made from inside of it (system-calls.c), so with exactly
-its credentials, capabilities, namespaces, filters, limits and descriptors. For processes of a build without sanitizers
+"""A process that an attacker has taken over: system calls are made from inside of it (system-calls.c), with exactly its
+credentials, capabilities, namespaces, filters, limits and descriptors. For processes of a build without sanitizers
 (SHIPPED), because sanitizers need more privileges."""
 
 import contextlib

@@ -27,7 +27,7 @@ import specs  # noqa: E402  pylint: disable=wrong-import-position
 POWER_CUTS = int(os.environ.get("MAINSTAY_POWER_CUTS", "10"))
 LARGE_IMAGES = 10
 PACKAGE = os.environ.get("MAINSTAY_PACKAGE", os.path.join(TOP, "build-deb"))
-# The package that test_upgrade.py upgrades from. It is built from an earlier commit, which not every clone has.
+# The package that test_upgrade.py upgrades from. It is built from an earlier commit, which not every clone contains.
 OLD_PACKAGE = os.environ.get("MAINSTAY_OLD_PACKAGE")
 CACHE = os.path.join(TOP, f"build-vm-{RELEASE if ARCHITECTURE == 'amd64' else ARCHITECTURE}")
 

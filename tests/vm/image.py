@@ -118,8 +118,8 @@ def write(root, path, text, mode=0o644):
 
 def debootstrap(root, packages):
     """Installs from a single archive: security updates are not needed there, and their archive may be
-    unavailable. The initial RAM disk has only the modules for the disk and its file system, because it is unpacked under
-    emulation."""
+    unavailable. The initial RAM disk contains only the modules for the disk and its file system, because it is unpacked
+    under emulation."""
     subprocess.run(["mmdebstrap", "--quiet", f"--architectures={ARCHITECTURE}", "--variant=minbase", "--format=directory",
                     "--include=" + ",".join(packages), '--aptopt=Apt::Install-Recommends "false"',
                     "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",

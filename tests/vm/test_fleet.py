@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mainstay-fleet(7), executed word by word: its blocks run on two machines in one network, and on one without a network
+"""mainstay-fleet(7), executed literally: its blocks run on two machines in one network, and on one without a network
 card. The first is the web server and a node without a till, the second is a node with one."""
 
 import base64
@@ -19,7 +19,7 @@ ROLES = {"On the web server": "server", "On each node": "nodes", "On a node with
 COPIED = ("/etc/nginx/manifests.crt", "/srv/fleet/shops.pub")
 # A recipient whose identity nobody has.
 LOST = "age1pd0sq93apwac3h6p4w5v5ra730xl8455zykcnhweqd272wkpxfnqhwvmns"
-# Only as whole words, because a digest may contain such digits.
+# Searched only as whole words, because a digest may contain such digits.
 CODES = "-e 4711 -e 081500 -e NDcxMQ== -e MDgxNTAw"
 DEADLINE = 600  # twice the time that the page names, under emulation
 
@@ -145,7 +145,7 @@ def test_commands_of_the_page_encrypt_a_secret_and_exclude_a_lost_node(fleet):
 
 
 class Stick:
-    """A disk with a FAT, which is plugged into a machine that runs, mounted, and pulled out."""
+    """A disk with a FAT file system, which is plugged into a running machine, mounted, and pulled out."""
 
     def __init__(self, path):
         self.path = path

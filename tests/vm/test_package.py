@@ -21,7 +21,7 @@ def output(*words, **fields):
 
 
 def files(listing):
-    """Programs, units, manual pages and the like, which both packages have."""
+    """Programs, units, manual pages and other files that both packages contain."""
     return {path for path in listing if path.startswith(("/usr/", "/etc/")) and "/.build-id" not in path
             and not path.endswith("/") and "/share/doc/" not in path and "/share/lintian/" not in path}
 

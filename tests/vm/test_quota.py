@@ -84,7 +84,8 @@ def wait_restart(machine, restarts, what, otherwise="0"):
 
 
 def live_through(machine, before, number, **left):
-    """Adds a pod, ends a container and kills the agent while little is left; all run when there is more."""
+    """Adds a pod, ends a container and kills the agent while little space is left; everything runs when there is
+    more."""
     name, logged = f"new{number}", len(said(machine))
     restarts = get(machine, "broken")["status"]["containerStatuses"][0]["restartCount"]
     limit(machine, **left)

@@ -21,8 +21,8 @@ from machine import SLOTS
 
 pytestmark = pytest.mark.long
 
-COMMON = f"canary-{uuid.uuid4().hex}-"  # the common start of all words; this file has no complete word
-# The number of words of each kind. Opening a sealed one takes a program and the TPM2.
+COMMON = f"canary-{uuid.uuid4().hex}-"  # the common start of all words; this file contains no complete word
+# The number of words of each kind. Decrypting a sealed one requires a process and the TPM2.
 COUNTS = {"file": 249, "age": 249, "index": 249, "api": 249, "sealed": 4}
 PULL = 10  # more, in a Secret for pulling images
 # Minutes for which pods are replaced, and programs crash and restart; one round at least.
@@ -31,8 +31,8 @@ SWAPPED = f"control-{uuid.uuid4().hex}"
 CHUNK = 16 << 20
 DEADLINE = 900
 
-# The script of a pod, which ends when the process for which it waits is killed. The log has a digest of the variables
-# and one of the files.
+# The script of a pod, which ends when the process for which it waits is killed. The log contains a digest of the
+# variables and one of the files.
 SCRIPT = """i=0; while [ $i -lt {count} ]; do eval "printf %s \\"\\$key$i\\""; i=$((i + 1)); done | sha256sum
 i=0; while [ $i -lt {count} ]; do cat /secret/key$i; i=$((i + 1)); done | sha256sum
 sleep 100000 & wait $!; exit 1"""
@@ -179,7 +179,7 @@ def in_base64(data):
 
 
 class Medium:
-    """A read-only disk made from a directory: no other place has the unencrypted words, not even a command."""
+    """A read-only disk made from a directory: the unencrypted words are nowhere else, not even in a command."""
 
     def __init__(self, directory, name):
         self.name, self.root, self.image = name, os.path.join(directory, name), os.path.join(directory, f"{name}.image")
@@ -229,7 +229,7 @@ def fill(machine, directory):
 
 
 def wait_used(machine):
-    """Waits until each word has arrived in its pod, so that the search is for something that existed."""
+    """Waits until each word has arrived in its pod, so that the search is for words that existed."""
     for kind, name in zip(COUNTS, names()):
         digest = hashlib.sha256("".join(words_of(kind)).encode()).hexdigest()
         machine.wait(f"mainstay get pods | grep -E '^{name} +1/1' && test $(mainstay logs {name} | grep -c {digest}) = 2",
@@ -283,7 +283,7 @@ def swap_out(machine):
 
 
 def tell_all(machine):
-    """Writes everything that the node reports to anybody into files."""
+    """Writes everything that the node reports to any client into files."""
     machine.run("cd /var/tmp; mainstay debug dump >dump; mainstay debug bundle bundle.tar.gz; tar -xzf bundle.tar.gz; "
                 "for what in pods events secrets nodes; do mainstay get $what -A -o json >$what; done; "
                 f"for name in {' '.join(names())} pull; do mainstay describe pod $name >$name; done; mainstay source status >status; "

@@ -9,8 +9,8 @@ MANIFESTS = "/etc/kubernetes/manifests"
 NOTES = "/var/tmp/notes"
 LOG = "journalctl --sync; journalctl -u mainstay --no-pager -o cat"
 
-# Exits a second after SIGTERM; records the time of both. A file shows that its trap is set: until then it ignores the
-# signal.
+# Exits a second after SIGTERM; records the time of both. It creates a file when its trap is set: until then it ignores
+# the signal.
 SCRIPT = """note() {{ read up rest </proc/uptime; echo "{name} $1 $up" >>/notes/list; }}
 trap 'note asked; {ending}; note ended; exit' TERM
 : >/notes/{name}.ready

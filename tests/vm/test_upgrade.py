@@ -296,7 +296,7 @@ def start_watch(machine):
 
 
 def assert_watched(before, machine, first_row):
-    """Asserts that from this row on no ready pod has become unready, and that no event of the agent reports an
+    """Asserts that from this row on no ready pod has become unready, and that the agent reports no event about an
     interruption."""
     machine.run("systemctl stop watch-pods")
     ready = {}
@@ -373,7 +373,8 @@ def remove(machine, name):
 
 
 def start_pods(machine):
-    """Writes all manifests, and a second revision of the DaemonSet; returns when all pods are in their state."""
+    """Writes all manifests, and a second revision of the DaemonSet; returns when all pods are in their expected
+    state."""
     roll(machine, 1)
     roll(machine, 2)
     for document in all_documents():

@@ -35,8 +35,8 @@ static void expect_normalised(const char *reference, const char *expected) {
 
 /* The second column is the result of ParseNormalizedNamed() and TagNameOnly() of
  * github.com/distribution/reference for the first column. The third column is set if this node
- * deviates: it spells the registry in the form that is used for comparison, and refuses a registry
- * for which libcurl would connect to a host other than the one in the name. */
+ * deviates: the node spells the registry in the form that is used for comparison, and refuses a
+ * registry for which libcurl would connect to a host other than the one in the name. */
 TEST(references_match_the_reference_implementation_with_a_normalized_registry)
 {
         static const struct {

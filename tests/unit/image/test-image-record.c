@@ -37,7 +37,7 @@ TEST(a_record_that_cannot_be_read_stays)
         struct rlimit limit;
         int r;
 
-        REQUIRE(symlinkat("/proc/self/mem", fd, "records/" HEX ".json") == 0); /* gives EIO */
+        REQUIRE(symlinkat("/proc/self/mem", fd, "records/" HEX ".json") == 0); /* read(): EIO */
         EXPECT_EQ(load_test_record(fd), -EIO);
         REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
         REQUIRE(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, limit.rlim_max }) == 0);

@@ -28,7 +28,7 @@ TEST(processes_outside_of_the_unit_are_not_recognized)
                 "0::/system.slice/mainstay.servicex\n",
                 "0::/system.slice/mainstay-api.service\n",
                 "0::/user.slice/user-0.slice/session-1.scope/mainstay.service\n",
-                /* groups that a container has created below its own */
+                /* groups that a container has created below its own group */
                 "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope/mainstay.service\n",
                 "0::/kubepods/pod1/1/mainstay.service\n",
                 "0::/kubepods/system.slice/mainstay.service\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Handshakes of both ends in one process, in turns. The clients' certificates are created here,
- * some of them for an invented public key: their signatures are random bytes. */
+/* Handshakes with both ends in one process, which act in turns. The clients' certificates are
+ * created here, some of them for an invented public key: their signatures are random bytes. */
 
 #include "agent/node-api/tls/tls-credentials.h"
 

@@ -20,7 +20,7 @@ TEST(a_record_that_cannot_be_read_stays_and_counts_as_attached)
         cleanup_close int fd = open_directory_at(AT_FDCWD, path, 0700);
         NetworkAttachment *attachment = NULL;
 
-        REQUIRE(fd >= 0 && symlinkat("/proc/self/mem", fd, "network") == 0); /* gives EIO */
+        REQUIRE(fd >= 0 && symlinkat("/proc/self/mem", fd, "network") == 0); /* read() gives EIO */
         REQUIRE(network_attachment_new(&bundle, &settings, "1234", on_attachment_done, NULL,
                                        &attachment) == 0);
         EXPECT_EQ(network_attachment_load(attachment), -EIO);

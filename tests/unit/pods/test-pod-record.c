@@ -141,7 +141,7 @@ TEST(a_record_that_cannot_be_read_is_not_damaged)
 
         REQUIRE(pod_record_store(test_directory(),
                                  &(PodRecord){ pod_source_of_file(web), pod, NULL }, NULL) >= 0);
-        REQUIRE(unlink(path) >= 0 && symlink("/proc/self/mem", path) >= 0); /* gives EIO */
+        REQUIRE(unlink(path) >= 0 && symlink("/proc/self/mem", path) >= 0); /* read() gives EIO */
         EXPECT_EQ(pod_record_load(test_directory(), pod->metadata.uid, &loaded, &error), -EIO);
         REQUIRE(asprintf(&expected, "%s: cannot be read: Input/output error", path) > 0);
         EXPECT_STREQ(error.message, expected);

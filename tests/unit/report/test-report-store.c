@@ -193,7 +193,7 @@ TEST(a_file_that_cannot_be_read_stays_and_the_others_are_read)
         store_world_init(&world, ROOM);
         (void) report_queue_put(world.queue, "web", REPORT_STATUS_KEY, "{1}");
         end_world_store(&world);
-        REQUIRE(symlinkat("/proc/self/mem", world.fd, "db") == 0); /* gives EIO */
+        REQUIRE(symlinkat("/proc/self/mem", world.fd, "db") == 0); /* read() gives EIO */
         open_world_store(&world, ROOM);
         expect_waiting(&world, "{1}\n");
         EXPECT(!has_file(&world, "db.damaged"));
