@@ -167,7 +167,7 @@ def commands(bench, archive, figures, samples):
 
 
 def read_all(stream, count):
-    """Seconds until so many bytes have arrived."""
+    """Seconds until this number of bytes has arrived."""
     started, arrived, buffer = time.monotonic(), 0, bytearray(MIB)
     while arrived < count:
         n = stream.recv_into(buffer)

@@ -37,7 +37,7 @@ echo "$@" >>/sbin/calls
 exec mount -t tmpfs -o size=1m nfs "$2"
 """
 
-pytestmark = pytest.mark.xdist_group("csi")  # the name of the driver is there once
+pytestmark = pytest.mark.xdist_group("csi")  # the driver's name occurs once
 
 
 @pytest.fixture(name="loops", autouse=True)

@@ -40,7 +40,7 @@ TALK = "while read line; do echo got-$line; done; " + specs.IDLE
 # would discard the data that has not been sent.
 FILE = (f"cat /bin/busybox; while grep -qE '^ *[0-9]+: [0-9A-F]+:{FILE_PORT:04X} [^ ]+ 0[18] 0*[1-9A-F]' /proc/net/tcp /proc/net/tcp6; "
         "do sleep 0.02; done")
-# The lines start when a file is there.
+# The lines start when a file exists.
 LINES, COUNT = "echo ready; until [ -e /tmp/go ]; do sleep 0.1; done; seq 1 {count}; echo end; " + specs.IDLE, 60000
 
 

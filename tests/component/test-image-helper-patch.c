@@ -64,7 +64,7 @@ static void make_opaque(const Base *base, size_t layer, const char *path) {
         REQUIRE(fd >= 0 && fsetxattr(fd, XATTR_OPAQUE, "y", 1, 0) >= 0);
 }
 
-/* Open, and Copy of so many bytes. */
+/* Open, and Copy of this number of bytes. */
 typedef struct Operations {
         char data[TEXT_MAX + 5];
         size_t length;

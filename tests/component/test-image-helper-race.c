@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* MAINSTAY_RACES, or as many as take about a second. */
+/* MAINSTAY_RACES, or the number that takes about a second. */
 static unsigned races(void) {
         const char *wanted = getenv("MAINSTAY_RACES");
 

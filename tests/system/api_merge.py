@@ -81,7 +81,7 @@ def merge_list(name, old, patch):
 
 
 def sort_list(target, name, order):
-    """The named elements come in that order; each of the others stays behind the element that it followed."""
+    """The named elements come in that order; each of the others stays after the element that it followed."""
     key = MERGE_KEYS.get(name)
     wanted = [item.get(key) if key and isinstance(item, dict) else item for item in order]
     rows, last = [], -1

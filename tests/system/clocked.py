@@ -38,14 +38,14 @@ class Clocked(harness.Node):
         self.write_clock(seconds, 0)
 
     def let_pass(self, seconds):
-        """Lets so much time pass by all clocks, counted from the creation of the node."""
+        """Advances all clocks by this time, counted from the creation of the node."""
         assert seconds >= self.passed, f"{self.passed} seconds have passed: timers would wait for the rest"
         self.passed = seconds
         self.write_clock(seconds, seconds)
         self.get("/readyz")  # a request makes the agent read the clock
 
     def sleep(self, seconds):
-        """Lets the machine sleep for so long: all clocks except the monotonic one have advanced, and no process has
+        """Lets the machine sleep for this time: all clocks except the monotonic one have advanced, and no process has
         run."""
         self.write_clock(seconds, 0, seconds)
         self.get("/readyz")

@@ -254,7 +254,7 @@ class PodResources:
         return self.devices_of(answer, 1)
 
     def storm(self, n):
-        """Sends so many List calls at once and returns their status codes."""
+        """Sends this number of List calls at once, and returns their status codes."""
         with grpc.insecure_channel(f"unix:{self.path}", LOCALHOST) as channel:
             method = channel.unary_unary("/v1.PodResourcesLister/List")
             pending = [method.future(b"", timeout=DEADLINE) for _ in range(n)]

@@ -99,7 +99,7 @@ def sums(*paths):
 # ---- runc ----
 
 def test_cve_2019_5736_a_container_does_not_overwrite_the_runtime_or_the_shim(node):
-    """The first process of the container is the program that starts it, and writes to the file of that program."""
+    """The first process of the container is the program that starts it, and tries to overwrite that program's file."""
     image = add_image(node, "overwriter", {**tree(**ORDINARY), "evil": b"#!/proc/self/exe\n"})
     programs = ["/usr/sbin/runc", *map(harness.program, ("mainstay-shim", "mainstayd", "mainstay"))]
     before = sums(*programs)

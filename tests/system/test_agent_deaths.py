@@ -166,8 +166,8 @@ class SmallNode(harness.Node):
             file.write(str(limit) if limit else "-1" if world.cgroup_version() == 1 else "max")
 
     def leave_memory(self, growth):
-        """Leaves so much memory in addition to that in use. The kernel refuses a limit below the memory in use, which
-        may have grown since it was read."""
+        """Leaves this amount of memory in addition to the memory in use. The kernel refuses a limit below the current
+        usage, which may have grown since it was read."""
         def is_limited():
             try:
                 self.limit_memory(self.memory() + growth)

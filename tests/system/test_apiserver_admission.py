@@ -137,7 +137,7 @@ def test_configuration_limits_pods_and_keeps_resources(make_member):
     assert node["capacity"]["cpu"] == str(cpus) and node["allocatable"]["cpu"] == f"{cpus * 1000 - 500}m"
     memory = [int(node[which]["memory"][:-2]) for which in ("capacity", "allocatable")]
     pages = sum(int(node["capacity"].get(f"hugepages-{size}", "0").rstrip("KMGi")) for size in ("1Gi", "2Mi"))
-    assert pages or memory[0] - memory[1] == (128 + 100) << 10  # with the threshold of evictions
+    assert pages or memory[0] - memory[1] == (128 + 100) << 10  # including the eviction threshold
     assert node["allocatable"]["pods"] == str(min(50, cpus))
     for i in range(min(50, cpus)):
         member.bind(f"web{i}")

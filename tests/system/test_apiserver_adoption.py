@@ -52,7 +52,7 @@ class Handover:
             "spec": {**template["spec"], "nodeName": NODE_NAME, "affinity": HERE, "tolerations": TOLERATIONS, **changes}})
 
     def forge(self, namespace="default", owner=None, labels=None):
-        """Creates a pod whose user has written the set as its owner. It runs as a separate pod and reads its own
+        """Creates a pod in which a user has named the set as the owner. It runs as a separate pod and reads its own
         files."""
         template = self.set["spec"]["template"]
         if namespace != "default":
@@ -268,7 +268,7 @@ def test_deleted_api_pod_stops_the_adopted_pod_with_its_grace_period(make_handov
     assert last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
     final = member.api.asked("delete", "pods", name, user=f"system:node:{NODE_NAME}")
     assert [request.body["preconditions"]["uid"] for request in final] == [uid]
-    # The controller has no pod then, so the node creates its own, and the next agent finds that one.
+    # The controller has no pod at that time, so the node creates its own, and the next agent finds it.
     member.wait_reported_phase(handover.name, "Running")
     handover.pid = member.init(handover.name)
     handover.wait_adopted(handover.bind())
@@ -301,7 +301,7 @@ def fixture_order(tmp_path):
 
 
 def wait_exchanged(handover, pod, read, again=""):
-    """Waits until the controller's pod runs by itself because the node's own has ended."""
+    """Waits until the controller's pod runs separately because the node's own pod has ended."""
     name = pod["metadata"]["name"]
     wait(lambda: re.fullmatch(f"ours starts\nours stops\n{again}theirs starts\n", read()), read)
     handover.member.wait_reported_phase(name, "Running")

@@ -81,7 +81,7 @@ def test_cached_secrets_are_readable_only_by_root(make_member):
 
 def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
     member = make_member()
-    member.launch(specs.pod("first"))  # the image is there
+    member.launch(specs.pod("first"))  # the image is present
     with traced(member, "-e", "trace=fsync,rename,renameat,renameat2", "-e", "inject=fsync:delay_enter=2000000") as log:
         bind(member)
         member.wait_reported_phase("web", "Running")
@@ -105,7 +105,7 @@ def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
 
 def test_full_disk_is_retried_and_stops_no_pod(make_member):
     member = make_member()
-    member.launch(specs.pod("first"))  # the image is there
+    member.launch(specs.pod("first"))  # the image is present
     with traced(member, "-e", "trace=fsync", "-e", "inject=fsync:error=ENOSPC"):
         bind(member)
         member.wait_reported_phase("web", "Running")

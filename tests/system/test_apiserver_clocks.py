@@ -78,7 +78,7 @@ def run_bound(member, name):
 
 
 def wait_for_the_year(member, shift):
-    """Waits for a message that has the time of the clock, with its year."""
+    """Waits for a message that contains the time of the clock, with this year."""
     pattern = time.strftime(r"the clock of this machine (is not set, it )?says %Y-", time.gmtime(time.time() + shift))
     wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' in\n{member.said()}")
 

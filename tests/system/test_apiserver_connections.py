@@ -19,7 +19,7 @@ TOKEN = "n0de-t0ken-of-the-test"
 
 @pytest.fixture(name="front")
 def fixture_front(api, request):
-    """The test may give it options."""
+    """Starts the front; the test may pass options."""
     front = Front(api, *getattr(request, "param", ()))
     yield front
     front.stop()
@@ -139,7 +139,7 @@ def assert_each_event_arrives(member):
         wait(lambda: renewals() > before, "a renewal of the Lease")
         return is_alone(size, number)
     for size in (512, 1000, 1500, 2500, 4096, 8192, 16384, 32768, 65536):
-        # This machine may stand still for as long once, but operations that wait for the renewal do so each time.
+        # A single delay may be due to a busy machine, but events that wait for the renewal are late each time.
         assert is_alone(size, 0) or any(is_alone_after_a_renewal(size, number) for number in range(1, 6)), size
 
 
@@ -171,7 +171,7 @@ def test_reset_streams_are_resumed(front, make_member):
     before = connections(member, "127.0.0.1", front.port)
     since = time.monotonic()
     for i in range(4):
-        member.api.drop_connections()  # the front resets the stream of each
+        member.api.drop_connections()  # the front resets their streams
         inits.update(run_bound_pods(member, f"late-{i}"))
     assert_untouched(member, inits)
     assert connections(member, "127.0.0.1", front.port) == before, "the connection is kept"

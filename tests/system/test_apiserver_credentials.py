@@ -126,7 +126,7 @@ def test_rotated_authority_is_used_as_soon_as_its_file_exists(make_member, tmp_p
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     wait(lambda: len(watches(member)) > first, "the watch is resumed")
     before = len(watches(member))
-    exchange(other.cert, path)  # the old connection is taken out of use, and no watch is dropped
+    exchange(other.cert, path)  # the old connection gets no new requests, and no watch is dropped
     member.bind("late")
     member.wait_reported_phase("late", "Running")
     assert len(watches(member)) == before

@@ -522,7 +522,7 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
     wait(lambda: not world.is_alive(pid), "the old one has ended")
     member.wait_reported("same", lambda pod: pod["metadata"]["uid"] == second["metadata"]["uid"] and
                      pod["status"].get("phase") == "Running", "is the other one, and runs")
-    member.wait_trap("same")  # it has looked for the lock
+    member.wait_trap("same")  # its script has checked the lock
     assert not os.path.exists(os.path.join(member.data, "overlap"))
 
 
@@ -598,7 +598,7 @@ def test_mirror_pod_omits_fields_that_a_node_may_not_set(make_member):
     assert "secret" not in json.dumps(reported["spec"].get("volumes", []))
 
 
-LARGEST = "\x01" * 1_400_000  # a server stores no more of it; as JSON it is six times as long
+LARGEST = "\x01" * 1_400_000  # the maximum that a server stores; in JSON it is six times as long
 
 
 def test_largest_possible_pod_does_not_keep_other_pods_from_running(make_member):

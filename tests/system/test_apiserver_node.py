@@ -14,7 +14,7 @@ from harness import NODE_NAME
 from world import wait
 
 HEARTBEAT = {"$setElementOrder/conditions", "conditions"}
-LEASE_PERIOD = 15  # seconds, after which it has been renewed in any case
+LEASE_PERIOD = 15  # seconds, after which the Lease has certainly been renewed
 
 
 def node_of(member):
@@ -238,7 +238,7 @@ def test_idle_node_only_renews_its_lease(make_member):
     wait(lambda: len(api.asked("update", "leases")) >= renewals + 3, "three renewals")
     asked = api.requests[before:]
     # There are five renewals a minute and a query of the controller manager's Lease; each may be just inside or outside
-    # of the time.
+    # of the measured interval.
     assert len(asked) <= 6 * (time.monotonic() - start) / 60 + 2, asked
     assert all(one.kind.plural == "leases" for one in asked), asked
 
@@ -342,7 +342,7 @@ def test_conflicting_lease_is_read_and_renewed(make_clocked_member):
     member.let_pass(4 * LEASE_PERIOD)
     wait(lambda: lease_of(member)["spec"]["renewTime"] > first, "a renewal")
     lease = lease_of(member)
-    skewed = "2099-01-01T00:00:00.000000Z"  # the time of a clock that was wrong: it only advances
+    skewed = "2099-01-01T00:00:00.000000Z"  # the time of a clock that was wrong: the reported time only increases
     member.api.replace("leases", {**lease, "spec": {**lease["spec"], "renewTime": skewed}})
     member.let_pass(5 * LEASE_PERIOD)
     wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"a renewal: {lease_of(member)}")

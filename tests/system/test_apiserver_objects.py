@@ -53,7 +53,7 @@ def test_objects_are_watched_by_name_and_volumes_follow_them(make_member):
 
 def test_changed_object_does_not_affect_pods_without_a_reference(make_member):
     member = make_member()
-    for name in ("another", "mine"):  # in the order in which pods would be checked
+    for name in ("another", "mine"):  # in the order in which the pods are checked
         member.api.create("configmaps", {"metadata": {"name": name}, "data": {"word": "old"}})
         member.bind(name, specs.container(volumeMounts=[specs.mount("v", "/v")]),
                     volumes=[{"name": "v", "configMap": {"name": name}}])

@@ -140,7 +140,7 @@ def give_volume_away(member, **metadata):
 
 
 def use_and_give_away(member):
-    """Lets a pod of the user use a volume and then gives that to another user while the pod is still there."""
+    """Lets a pod of the user use a volume, and then gives the volume to another user while the pod still exists."""
     volume(member, "pv", claim(member, "c", "pv"), hostPath={"path": make_disk(member, "disk", "own")})
     member.bind("first", specs.container(script="true", volumeMounts=[specs.mount("v", MOUNT)]), restartPolicy="Never",
                 volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])

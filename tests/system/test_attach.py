@@ -59,8 +59,8 @@ class Client:
 
 
 def sessions(node):
-    """A session is a child of its shim that is a shim itself; unlike the log copier it leads a process group, and unlike other tasks
-    it has no rights."""
+    """A session is a child of its shim that is a shim itself; unlike the log copier it leads a process group, and
+    unlike other tasks of a shim it is confined."""
     shims = node.shim_processes()
     return [pid for pid in shims if int(world.status(pid, "PPid") or 0) in shims and world.is_alive(pid) and
             log_copier.is_confined(pid) and log_copier.leads_group(pid)]

@@ -124,7 +124,7 @@ def wait_all_run(member):
 
 
 def assert_used(member, canaries):
-    """Asserts that each word has arrived in its pod, so that the search is not for something that does not exist."""
+    """Asserts that each word has arrived in its pod, so that the search is for words that exist."""
     for kind in KINDS[:-1]:
         root = f"/proc/{member.init(kind)}"
         found = world.environ(member.init(kind)).values() if kind != "api" else [world.read(f"{root}/root/secret/key{i}") for i in range(EACH)]

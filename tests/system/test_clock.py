@@ -163,7 +163,7 @@ def test_a_pull_that_failed_because_of_the_time_is_retried_when_the_clock_is_set
         node.get("/readyz")
     wait(lambda: node.said().count(failed) >= 5, lambda: node.said()[-3000:])
     assert not tls_registry.seen
-    # The back-off has 160 seconds by now.
+    # The back-off is 160 seconds by now.
     node.write_clock(passed, passed)
     wait(lambda: "Successfully pulled image" in node.cli("get", "events").stdout,
          lambda: node.cli("get", "events").stdout + node.said()[-3000:])
@@ -174,7 +174,7 @@ def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shif
     clocked.launch({**specs.pod("long", activeDeadlineSeconds=100000)})
     init, start = clocked.init("long"), time.monotonic()
     clocked.drop(specs.pod("short", activeDeadlineSeconds=6))
-    # On a busy machine the pod's time may be over before the test sees that it runs.
+    # On a busy machine the pod's deadline may have passed before the test sees it running.
     clocked.wait_pod("short", lambda pod: harness.is_running(pod) or pod["status"].get("phase") == "Failed", "has started")
     clocked.set_clock(shift)
     think(clocked, "think")
@@ -227,7 +227,7 @@ def test_probes_back_off_and_grace_periods_are_unaffected_by_a_jumping_clock(mak
     wait(lambda: not world.is_alive(deaf), "the grace period ends by itself")
     assert node.init("probed") == probed and node.status("probed")["restartCount"] == 0
     probes, restarts = len(world.read(f"{node.data}/probes")) - probes, node.status("fails")["restartCount"] - restarts
-    passed = time.monotonic() - start  # read last: everything that was counted happened in this time
+    passed = time.monotonic() - start  # read last: all counted events happened within this time
     assert 0 < probes <= passed + 3, "a probe each second, at most"
     # 10, 20, 40 … seconds
     assert restarts <= math.log2(passed / 10 + 2) + 1

@@ -108,7 +108,7 @@ def test_dropins_are_reloaded_like_the_main_file(stopped, tmp_path):
     stopped.start()
     base = {"stays": "file", "goes": "file", "changes": "file"}
     wait_labels(stopped, **base)
-    path = write_dropin(stopped, "10.conf", "mainstay: {nodeLabels: {a: renamed}}\n")  # its directory is new, too
+    path = write_dropin(stopped, "10.conf", "mainstay: {nodeLabels: {a: renamed}}\n")  # its directory is also new
     wait_labels(stopped, **base, a="renamed")
     with open(path, "w", encoding="utf-8") as file:
         file.write(HEAD + "mainstay: {nodeLabels: {a: rewritten}}\n")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A power cut between any two writes of the agent, in any order that the disk may choose: from every such state of its directory
-a new agent runs all pods, repeats no pod that was reported as ended, removes those whose manifests are gone, and goes back from
-a revision that is not ready in time."""
+a new agent runs all pods, repeats no pod that was reported as ended, removes pods whose manifests are gone, and rolls
+back a revision that is not ready in time."""
 
 import glob
 import os
@@ -19,7 +19,7 @@ from test_pod_rollouts import run_good, wait_version, web
 # Recorded operations
 
 def run_pods(recorded):
-    """Records pods that come, end, go and are edited."""
+    """Records pods that are added, end, are removed and are edited."""
     node = recorded.node
     steady, gone = specs.pod("steady"), specs.pod("gone")
     edited = specs.script_pod("steady", f"echo new; {specs.IDLE}")

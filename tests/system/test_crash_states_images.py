@@ -225,7 +225,7 @@ def boot(recorded, tree, manifests, synced):
 
 
 def test_the_replay_of_all_operations_gives_the_unpacked_image(recorded, tmp_path):
-    """If it were not, the generated states would not be possible states of a disk."""
+    """Otherwise the generated states would not be possible states of a disk."""
     everything = set(range(len(recorded.log.operations)))
     crash_states.write(recorded.tree(len(everything), everything), str(tmp_path))
     expect_whole(recorded, f"{tmp_path}/images")

@@ -203,7 +203,7 @@ def run_cluster(recorded):
     for where, name in (("objects", "secret_default_login"), ("objects", "configmap_default_settings"), ("cluster", "services"),
                         ("objects", "configmap_default_kube-root-ca.crt"), (uid, "record")):
         recorded.wait_synced(where, name)
-    # The file in the directory of this boot, which has the same name, is not meant.
+    # Not the file with the same name in the directory of this boot.
     recorded.wait_synced("state/cluster/tokens", rf'(?<=/state/cluster/tokens>, "){uid}_\w+')
     recorded.mark(api.store.dump(), synced=("web",))
     change(("web",), lambda: node.bind(

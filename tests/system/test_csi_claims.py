@@ -21,7 +21,7 @@ ATTACHMENT = "csi-" + hashlib.sha256(f"{HANDLE}{DRIVER}{NODE_NAME}".encode()).he
 
 
 def end_driver(member, driver):
-    """Ends the driver after all pods of the API server."""
+    """Ends the driver after all pods of the API server have ended."""
     for pod in member.api.all("pods"):
         member.api.delete("pods", "default", pod["metadata"]["name"])
     wait(lambda: not member.pods(), member.said)

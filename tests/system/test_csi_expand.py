@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The expansion of volumes of CSI drivers: before a pod starts, while it runs, and what is written to the claim."""
+"""The expansion of volumes of CSI drivers: before a pod starts, while it runs, and the updates of the claim."""
 
 import base64
 import os

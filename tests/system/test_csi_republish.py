@@ -46,7 +46,7 @@ def start(member, name="web", volume=None, **spec):
 
 
 def wait_published(member, driver, times):
-    """Until the answer has arrived: the time until it is published again starts then."""
+    """Waits until the answer has arrived, from which the time until the next publication is counted."""
     wait(lambda: driver.count(PUBLISH) >= times and "mounted" in member.get("/debug/dump")[1], lambda: (driver.methods(), member.said()))
 
 

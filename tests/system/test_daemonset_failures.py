@@ -60,7 +60,7 @@ def wait_ready(node):
 
 
 def pause(chance, most):
-    """A random delay: not to wait for something, but to interrupt at any time."""
+    """A random delay, so that the interruption comes at any time."""
     signal.sigtimedwait([], chance.uniform(0, most))
 
 
@@ -159,7 +159,7 @@ def test_new_agent_keeps_the_old_pod_of_a_surge_until_the_new_one_is_available(n
 
 
 def test_new_agent_continues_to_stop_the_same_pod_of_a_daemonset(node):
-    """Otherwise the oldest pod would count as the one that serves, and the newer one would stop."""
+    """Without the recorded stop, the oldest pod would count as the serving one, and the newer one would stop."""
     lingers = SERVES.replace("sleep 0.3", "while ! test -e /v/end; do sleep 0.1; done")
     for version in ("0", "1"):
         made = locked(node, version, lingers, terminationGracePeriodSeconds=60, **surge())
@@ -198,7 +198,7 @@ def test_kills_during_updates_never_start_two_pods(node):
 
 
 class Watcher(threading.Thread):
-    """Checks all the time that a pod serves."""
+    """Checks continuously that a pod serves."""
 
     def __init__(self, node):
         super().__init__()
@@ -244,7 +244,7 @@ def test_kills_during_surges_never_interrupt_the_service(node):
 
 def wait_good(node):
     """Waits until the revision of the only DaemonSet is recorded as one to roll back to. The file of the record is
-    replaced now and then."""
+    replaced from time to time."""
     directory = f"{node.state}/daemonsets"
     wait(lambda: any("good" in (world.read(f"{directory}/{name}") or "") for name in os.listdir(directory)),
          "it counts as good")
@@ -285,7 +285,7 @@ def test_new_agent_extends_the_deadline_of_a_rollout_before_a_rollback(clocked):
     clocked.drop(locked(clocked, "2", ALONE, **deadline))
     wait(lambda: "Stopping pod " in clocked.said(), "the update is under way")
     clocked.kill9()
-    clocked.write_clock(700, 700)  # the machine is off for that long
+    clocked.write_clock(700, 700)  # the machine is off during this time
     clocked.start()
     wait_for(clocked, "2")
     assert "Rolled back" not in clocked.said()

@@ -50,7 +50,7 @@ def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
     node.write_config()
     wait_daemon(node, "hasty")
     assert world.is_alive(pid)
-    # The time starts again with the next taint.
+    # The seconds are counted again from the next taint on.
     start = time.monotonic()
     node.write_config(registerWithTaints=[LEAVE])
     wait_none(node, "patient")

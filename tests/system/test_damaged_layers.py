@@ -78,7 +78,7 @@ def run_helper(*words):
 
 
 class Whole:
-    """The correct image, with which the unpacked files of others are compared."""
+    """The correct image, with which the unpacked files of damaged ones are compared."""
 
     def __init__(self, image, directory):
         self.image, self.directory = image, str(directory)

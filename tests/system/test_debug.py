@@ -17,7 +17,7 @@ TRANSITION = "Container 'default/crash-node1/main': "
 
 @pytest.fixture(name="crash_node")
 def fixture_crash_node(make_node):
-    """A node with a pod that waits for its back-off of 10 seconds and more."""
+    """A node with a pod that waits for its back-off of at least 10 seconds."""
     node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
     node.drop(specs.script_pod("crash", "exit 3"))
     node.wait_waiting("crash", "CrashLoopBackOff")

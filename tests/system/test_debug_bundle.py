@@ -30,7 +30,7 @@ def bundle(node, name="bundle.tar.gz", path=None, **options):
 
 
 def journal(tmp_path, text):
-    """The value of a PATH in which journalctl prints a text."""
+    """The value of a PATH whose journalctl prints this text."""
     (tmp_path / "text").write_text(text)
     (tmp_path / "journalctl").write_text(f"#!/bin/sh\n[ \"$1\" = --unit=mainstay.service ] && exec cat {tmp_path}/text\nexit 1\n")
     (tmp_path / "journalctl").chmod(0o755)

@@ -96,7 +96,7 @@ def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     node.drop({**late, "spec": {**late["spec"], "activeDeadlineSeconds": 1}})
     wait(lambda: "has failed, stopping it: DeadlineExceeded" in node.said(), "it is being stopped")
     assert world.is_alive(init) and node.pod("late")["status"]["phase"] == "Running", "it has ten minutes"
-    node.drop(late)  # the next instance is without a deadline
+    node.drop(late)  # the next instance has no deadline
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace period applies")
     node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")

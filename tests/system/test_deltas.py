@@ -370,7 +370,7 @@ def test_documents_of_an_abandoned_delta_are_ignored(tmp_path, serve):
         if blobs[0] in handler.path:
             return handler.answer(404)
         if any(blob in handler.path for blob in blobs[1:]):
-            # They keep the fetchers busy until the layers are being unpacked.
+            # These blobs keep the fetchers busy until the layers are being unpacked.
             whole.wait(30)
             time.sleep(0.5)
         return False

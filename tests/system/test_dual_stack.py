@@ -286,7 +286,7 @@ def test_node_address_may_be_an_ipv6_address(make_built_in, arguments):
     node = make_built_in(start=False, arguments=arguments)
     if not arguments:
         node.run_inside("ip", "address", "delete", f"{NODE_ADDRESS}/24", "dev", "host0")
-    # A bridge is the network of a plugin, unless the default route is there.
+    # A bridge counts as the network of a plugin unless it has the default route.
     node.run_inside("ip", "-6", "route", "add", "default", "via", "2001:db8::1", "dev", "host0")
     node.start()
     node.launch(specs.pod("host", specs.container()))

@@ -93,7 +93,7 @@ def test_no_output_is_lost_if_the_client_reads_slowly(busy):
     with spawn(busy, "web", "-c", "side", "--", "sh", "-c", "head -c 3000000 /dev/zero; echo end",
                stdout=subprocess.PIPE) as session:
         first = session.stdout.read(1)
-        signal.sigtimedwait([], 1)  # the command has ended long ago, or waits for us
+        signal.sigtimedwait([], 1)  # the command has ended long ago, or waits until its output is read
         rest = session.stdout.read()
     assert len(first + rest) == 3000004
     assert rest.endswith(b"end\n")

@@ -85,7 +85,7 @@ def test_a_shim_without_memory_for_its_state_is_not_considered_exited(make_faili
     node = make_failing(failing.FailingNetworkNode, plugins=())
     node.launch(specs.pod("web"))
     before = node.init("web"), node.shim("web")
-    for n in range(2):  # the container, and the end of the state
+    for n in range(2):  # the report about the container, and the one that ends the state
         node.arm({"mainstay-shim:shim.encode-event": f"{n}*off->1*return(ENOMEM)"})
         node.restart()
         world.wait(lambda n=n: node.hits()["mainstay-shim:shim.encode-event"] > n, "the shim was to report its state")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agent, shim and mainstay-image die, or fail, at each of their failpoints: no container is lost or runs twice, no other pod
-notices, and nothing is left behind."""
+"""Agent, shim and mainstay-image die, or fail, at each of their failpoints: no container is lost or runs twice, no
+other pod is affected, and nothing is left behind."""
 
 import os
 import random
@@ -77,7 +77,7 @@ def changed_pod(node, words):
 
 def first_processes(node, words):
     """The containers with these words: their forked children have the same command line until they execute a program.
-    One may end, and its successor start, while the others are looked at."""
+    One may end, and its successor start, while the others are examined."""
     mark = f": {os.path.basename(node.directory)}/{words}; "
     found = [pid for pid in map(world.Process, world.pids()) if any(word.startswith(mark) for word in world.cmdline(pid))]
     return [pid for pid in world.without_children(found) if world.is_alive(pid)]

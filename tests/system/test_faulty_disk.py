@@ -269,14 +269,14 @@ def test_exit_codes_that_cannot_be_read_when_the_shim_dies_are_unchanged_later(m
     shim, = node.shims()
     node.agent.kill()
     node.agent.wait()
-    os.kill(shim, signal.SIGSTOP)  # it leaves no information for the next agent
+    os.kill(shim, signal.SIGSTOP)  # it gives the next agent no information
     disk.rule = lambda call, at: -errno.EIO if at == path else None
     node.start()
     wait(lambda: "state syncing" in node.cli("debug", "dump").stdout, "the agent waits for the shim")
     os.kill(shim, signal.SIGKILL)
     wait(lambda: "cannot read the checkpoints of an earlier agent: Input/output error" in str(node.pod("half")["status"]), node.said)
     disk.mend()
-    again = node.wait_phase("half", "Failed")  # only the end of the other one is unknown
+    again = node.wait_phase("half", "Failed")  # only the end of the other container is unknown
     assert state(again, "main") == state(pod, "main")
     assert state(again, "side")["terminated"]["exitCode"] == 137
 

@@ -152,7 +152,7 @@ def test_a_frozen_container_is_stopped(node):
 @pytest.mark.parametrize("has_record", [True, False])
 def test_a_pod_never_starts_while_processes_cannot_be_killed(node, has_record):
     if world.cgroup_version() == 2:
-        return  # there frozen processes are killed
+        return  # in version 2, frozen processes can be killed
     pod = specs.script_pod("stuck", READY)
     node.launch(pod)
     init, group, uid = node.init("stuck"), node.pod_cgroup("stuck"), node.pod("stuck")["metadata"]["uid"]

@@ -8,7 +8,7 @@ import pytest
 import specs
 import world
 
-# All tests take pages of the same machine.
+# All tests use huge pages of the same machine.
 pytestmark = [pytest.mark.xdist_group("hugepages"), pytest.mark.cgroup2]
 
 COUNT = "/proc/sys/vm/nr_hugepages"

@@ -432,7 +432,7 @@ class Cuts:
         return self.index.write({"app.yaml": pod}, images=[self.index.add_image(Big(text), NAME)], **deadline)["number"]
 
     def check_images(self):
-        """At any moment each pod of the index has the image that the index has for its name."""
+        """At any moment each pod of the index has the image that the index lists under the image's name."""
         assert "ErrImagePull" not in self.node.cli("get", "events").stdout
         said = {line for line in self.node.cli("logs", "app").stdout.split() if line.startswith("version-")}
         assert said <= {self.text, self.next}, (said, self.text, self.next)

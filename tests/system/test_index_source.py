@@ -268,7 +268,7 @@ def _endless(handler):
         handler.wfile.write(b" " * 65536)
 
 
-# Further attacks of a server on a node.
+# Further attacks by a server.
 SERVERS = {
     "204": (_reply(b"HTTP/1.1 204 Nothing"), "status 204"),
     "a redirect to itself": (_reply(b"HTTP/1.1 302 F\r\nContent-Length: 0\r\nLocation: /index.json"), "redirect"),
@@ -572,8 +572,8 @@ def run_first(node, index):
 
 
 def let_deadline_pass(node, again=False):
-    """Lets the deadline of the second index pass once that is in use and its good pod runs, or the time that another
-    agent adds to it."""
+    """Lets the deadline of the second index pass once the index is in use and its good pod runs; with 'again', also the
+    time by which a new agent extends it."""
     if not again:
         wait_in_use(node, 2)
         node.wait_pod("db", lambda pod: pod["metadata"]["labels"]["edit"] == "2" and harness.is_running(pod), "is the second one")
@@ -612,7 +612,7 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
 
 
 def test_index_with_a_deadline_edits_a_running_pod(make_sourced, index):
-    """The index is judged at once, and its pods are not stopped by that."""
+    """The index is evaluated at once, which does not stop its pods."""
     index.write({"web.yaml": labelled("web", "1")})
     node = make_sourced("file://" + index.path)
     node.wait_running("web")

@@ -170,7 +170,7 @@ def test_external_labels_are_reported_despite_a_late_response(api, run):
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd"}}})
     wait(lambda: program.lines_with("labels=1"), lambda: program.lines)
     wait(lambda: late.struck, "the answer is late")
-    program.send_line("memory")  # its turn comes when the answer is there
+    program.send_line("memory")  # it is sent when the answer has arrived
     wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
     reported = [line.partition("labels=")[2][0] for line in program.lines_with("labels=")]
     assert "0" not in reported[reported.index("1"):], program.lines
@@ -183,7 +183,7 @@ def test_external_labels_are_reported_despite_late_watch_events(api, run):
     wait(lambda: api.watches == 1, "a watch")
     for label, memory in (("ssd", "2Mi"), (None, "4Mi")):
         api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": label}}})
-        program.send_line("memory")  # its answer has the label before the watch has it
+        program.send_line("memory")  # its answer contains the label before the watch reports it
         wait(lambda expected=memory: node_of(api)["status"]["capacity"]["memory"] == expected, "the capacity")
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd", "rack": "r1"}}})
     wait(lambda: program.lines_with("labels=2"), lambda: program.lines)
@@ -270,7 +270,7 @@ def test_restored_backup_gets_everything_again(api, run):
     program = run()
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
-    for i in range(20):  # so that the past is before the last message
+    for i in range(20):  # so that the restored state is older than the last message
         api.create("configmaps", {"metadata": {"name": f"filler-{i}"}})
     wait(lambda: len(api.asked("update", "leases")) >= 1, "a renewal")
     api.store.restore(backup)

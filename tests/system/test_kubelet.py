@@ -219,7 +219,7 @@ def test_the_directories_of_plugins_exist_with_the_kubelets_modes(make_node):
 def test_an_option_moves_the_directories_of_plugins(make_node, option):
     node = make_node(start=False)
     os.mkdir(os.path.join(node.directory, "elsewhere"))
-    node.own_mounts.add(os.path.join(node.directory, "elsewhere"))  # which drivers can mount to
+    node.own_mounts.add(os.path.join(node.directory, "elsewhere"))  # drivers can mount below it
     os.symlink("elsewhere", os.path.join(node.directory, "moved"))
     with_options(node, option, os.path.join(node.directory, "moved"))
     assert sorted(os.listdir(os.path.join(node.directory, "elsewhere"))) == DIRECTORIES

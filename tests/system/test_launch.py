@@ -116,7 +116,7 @@ def test_container_start_and_exit_do_not_wait_for_the_disk(node):
     node.launch(specs.pod("web"))
     root = world.mount_at(node.init("web"), "/")
     assert root["type"] == "overlay"
-    assert {"volatile", "fsync=volatile"} & set(root["super"])  # as kernels call it
+    assert {"volatile", "fsync=volatile"} & set(root["super"])  # the name depends on the kernel
 
 
 def test_mounts_of_a_pod_are_not_visible_on_the_host(node):

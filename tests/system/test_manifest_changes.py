@@ -236,7 +236,7 @@ def overflow_inotify(node):
     names = [node.path(name) for name in ("not-a-manifest.1", "not-a-manifest.2")]
     with open(names[0], "w", encoding="utf-8"):
         pass
-    for i in range(n_max // 2 + 1):  # two events each
+    for i in range(n_max // 2 + 1):  # two events for each rename
         os.rename(names[i % 2], names[1 - i % 2])
 
 

@@ -173,7 +173,7 @@ def test_a_thousand_stalled_readers_neither_block_a_container_nor_use_memory(nod
     size = os.path.getsize(path)
     wait(lambda: os.path.getsize(path) > size + MIB, "the container is not blocked")
     peak = max(peak, many.own_kib(node.agent.pid))
-    node.wait_running("late", 300)  # those that do not read are dropped, and it is our turn
+    node.wait_running("late", 300)  # readers that do not read are dropped, so this request is served
     for reader in readers:
         reader.close()
     wait(lambda: len(many.descriptors(node.agent.pid)) <= len(before) + 2, "descriptors are closed")

@@ -239,7 +239,7 @@ def test_streamed_body_ends_in_a_separate_tls_record(served, path):
 
 
 def test_streamed_body_ends_in_a_separate_tls_record_for_a_slow_client(served):
-    """More waits in the program's sockets than it encrypts at once when the end is read."""
+    """When the end is read, more data waits in the program's sockets than it encrypts at once."""
     with contextlib.closing(served.api.connect(served.admin)) as stream:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         records = tls_records(stream, f"/containerLogs/default/{served.pod}/long")
@@ -703,7 +703,7 @@ class AbruptServer:
 
 
 def test_data_of_a_port_arrives_though_nothing_can_be_sent_to_it(served):
-    """A server does this if it has not read the whole request when it answers."""
+    """A server behaves like this if it answers before it has read the whole request."""
     server, answer = AbruptServer(), os.urandom(100000)
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST")
     client = node_api.SpdyClient(stream)

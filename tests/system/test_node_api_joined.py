@@ -112,7 +112,7 @@ def test_a_review_waits_for_an_agent_that_has_not_read_its_kubeconfig_yet(api, r
         os.rename(node.kubeconfig + ".later", node.kubeconfig)
         thread.join(world.DEADLINE)
         if found == [200] or time.monotonic() - start < 9:
-            break  # otherwise the file came more than ten seconds later, which is how long a request waits for it
+            break  # otherwise the file came after the ten seconds for which a request waits
         os.rename(node.kubeconfig, node.kubeconfig + ".later")
         node.restart()
     assert has_waited and found == [200]
@@ -131,7 +131,7 @@ def test_a_review_under_way_is_repeated_when_the_agent_is_killed(api, reviewed):
         node.start()
         thread.join(world.DEADLINE)
         if found == [200] or time.monotonic() - start < 9:
-            break  # else the next agent came later than a request waits for it, which is ten seconds
+            break  # otherwise the next agent came after the ten seconds for which a request waits
     assert found == [200]
 
 
@@ -153,8 +153,8 @@ def test_the_names_in_a_client_certificate_are_reviewed_as_they_are(api, reviewe
 
 
 def ask_at_once(served, figure, **how):
-    """Threads that each request the pods with the result of 'how' for their number, and the replies. A handshake for
-    which this machine needs more than ten seconds is ended, and tried again."""
+    """Starts threads, each of which requests the pods with the arguments that 'how' returns for its number; returns the
+    threads and the replies. A handshake that takes more than ten seconds on this machine is aborted and retried."""
     found, end = [], time.monotonic() + world.DEADLINE
 
     def ask(number):
@@ -177,7 +177,7 @@ def test_a_decision_for_another_request_is_not_taken_for_the_reply(api, reviewed
     asked, several = [], threading.Event()
 
     def wait_for_another(request):
-        """Waits until two requests need the decision, so that it is not known before."""
+        """Waits until two requests need the decision, so that none finds it in the cache."""
         if "accessreview" in request.target:
             asked.append(request)
             if len(asked) > 1:

@@ -43,7 +43,7 @@ class Log:
         self.status = int(head.split()[1])
 
     def take(self, length):
-        """Reads until length() is not 0, and returns so many bytes."""
+        """Reads until length() is not 0, and returns that number of bytes."""
         while not length():
             piece = self.stream.recv(65536)
             assert piece, self.rest

@@ -95,7 +95,7 @@ class Impostor:
                 return
 
     def give_way(self):
-        """Stops, so that connections are refused until the agent's socket is there again."""
+        """Stops, so that connections are refused until the agent's socket exists again."""
         self.is_over = True
         with socket.socket(socket.AF_UNIX) as last:
             last.connect(self.path)

@@ -189,7 +189,7 @@ def test_a_ticket_grants_only_the_permissions_of_its_client(archive):
 
 
 def stolen_tickets(node, names):
-    """The tickets of these users, that mainstay-api has in its memory while they are connected."""
+    """The tickets of these users that are in the memory of mainstay-api while they are connected."""
     connections = [node.api.connect(node.admin if name == "admin" else os.path.join(node.data, f"{name}.crt")) for name in names]
     for connection in connections:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n")

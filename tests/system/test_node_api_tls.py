@@ -49,7 +49,7 @@ def handshake(api, version, ciphers="ALL:@SECLEVEL=0", curve=None):
     with api.dial() as plain:
         try:
             with context.wrap_socket(plain) as stream:
-                # A refusal of TLS 1.3 may come after the client's end of the handshake.
+                # In TLS 1.3, a refusal may arrive after the client has finished the handshake.
                 stream.sendall(b"GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n")
                 assert stream.recv(12) == b"HTTP/1.1 401"
                 return stream.version(), stream.cipher()[0]

@@ -18,7 +18,7 @@ from test_squatters import DEVICES, source_of, squat, with_device, with_port
 from world import wait
 
 SOURCES = ("file", "url", "index", "api")
-NOWHERE = "127.0.0.1:1/none"  # an image for which Secrets are looked up, and nothing else happens
+NOWHERE = "127.0.0.1:1/none"  # an image for which only Secrets are looked up
 
 
 def config_map(name, word):
@@ -48,7 +48,7 @@ PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets", "RuntimeClass": "runt
 
 
 class Sources:
-    """A node that has all four, and the objects of each of them."""
+    """A node with all four sources, and the objects of each."""
 
     def __init__(self, make_member, directory):
         self.server = ManifestServer()
@@ -212,7 +212,7 @@ def test_object_missing_during_an_edit_is_not_replaced_by_that_of_another_source
     node.start()
     node.wait_running("web")
     node.wait_running("bound")
-    sources.objects["file"] = sources.objects["file"][2:]  # the pod alone
+    sources.objects["file"] = sources.objects["file"][2:]  # only the pod is left
     sources.write("file")
     wait(lambda: "script" not in node.cli("get", "configmaps").stdout, "the file's objects are gone")
     sources.put("file", specs.pod("later", specs.container(env=[{"name": "W", "valueFrom": variable("Secret", "script")}])))
@@ -328,7 +328,7 @@ OUTRANKED = {"file": {"url", "index", "api"}, "url": {"api"}, "index": {"api"}, 
 
 
 def own_name(source, name):
-    """The name that the pod has in the end: the node's name is appended to that of a static pod."""
+    """The final name of the pod: the node's name is appended to that of a static pod."""
     return f"{name}-{NODE_NAME}" if source != "api" else name
 
 

@@ -128,7 +128,7 @@ class Storm:
 
     def die_at(self, point):
         self.node.arm({point: "1*panic"})
-        for _ in range(3):  # some are passed at a start only, or at an end
+        for _ in range(3):  # some failpoints are passed only at a start or at an end
             self.tend_plugin()
             self.change()
             for _ in range(20):
@@ -144,22 +144,22 @@ class Storm:
         assert not self.wrong, self.wrong
 
     def tend_plugin(self):
-        """Registers again like a plugin that watches the kubelet's directory: an agent that starts removes its
-        socket."""
+        """Registers again, like a plugin that watches the kubelet's directory: an agent that starts removes the
+        plugin's socket."""
         n_devices = str(len(self.devices))
         try:
             is_complete = self.node.get("/readyz")[0] != 200 or counts(self.node) == (n_devices, n_devices)
-        except (AssertionError, ValueError):  # the agent has died since
+        except (AssertionError, ValueError):  # the agent has died in the meantime
             return
         if not is_complete:
             self.plugin.end_lists()
             self.plugin.serve()
             self.plugin.register()
 
-    # Rest
+    # After the storm
 
     def paths(self):
-        """Mounts and devices below the kubelet's directory, without what belongs to no pod."""
+        """Mounts and devices of pods below the kubelet's directory."""
         kubelet = self.driver.kubelet
         devices = os.path.join(kubelet, "plugins/kubernetes.io/csi/volumeDevices/publish")
         return {one["at"] for one in world.mounts() if one["at"].startswith(kubelet) and "kubernetes.io" in one["at"]} | {

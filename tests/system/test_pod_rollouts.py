@@ -76,8 +76,7 @@ def run_good(node, pod):
 
 
 def wait_beside(node, name):
-    """Waits until another pod, which was added later, runs: by then everything that was due immediately has
-    happened."""
+    """Waits until another pod, which is added now, runs: by then everything that was due immediately has happened."""
     node.drop(specs.pod(name))
     node.wait_running(name)
 
@@ -147,7 +146,7 @@ def test_a_first_revision_is_not_rolled_back(node):
     node.wait_waiting("web", "CrashLoopBackOff")
     wait_beside(node, "later")
     assert "Rolled back" not in node.said()
-    node.drop(web("2", seconds=600))  # a slow machine may have seen the first one run for long enough to be good
+    node.drop(web("2", seconds=600))  # a slow machine may have run the first revision long enough to count as good
     wait_version(node, "2")
 
 
@@ -155,7 +154,7 @@ def test_a_broken_manifest_keeps_the_rolled_back_revision(node):
     run_good(node, web("1"))
     node.drop(web("2", "exit 1"))
     wait_version(node, "1", rolled_back=True)
-    wait_trap(node, "1")  # for a moment the pod is the first one again, and its container the second one's
+    wait_trap(node, "1")  # for a moment the pod is the first revision again, but its container is the second one
     pid = node.init("web")
     node.drop("kind: Pod\nspec: [", "web.yaml")
     wait(lambda: "web.yaml" in node.cli("get", "pods").stderr, "the file is broken")
@@ -206,7 +205,7 @@ def test_rollback_keeps_the_image_and_needs_no_registry(make_clocked_node, regis
         pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
         return pod
     run_good(node, policy(web("1", image=image(1), seconds=60)))
-    # The new pod runs but is not ready: the old image is unused for a while, and is pruned if nothing keeps it.
+    # The new pod runs but is not ready: the old image is unused for a while, and would be pruned if it were not kept.
     node.drop(not_ready(policy(web("2", image=image(2), seconds=60))))
     node.wait_pod("web", lambda pod: version_of(pod) == "2" and "running" in pod["status"]["containerStatuses"][0]["state"],
                   "the new revision runs")
@@ -225,7 +224,7 @@ def images_files(node):
 
 
 def wait_rollback_to_the_first_image(node, bad, move):
-    """The image has /file1, and the one that has its tag later also /file2."""
+    """The image has /file1, and the image to which the tag is moved later also /file2."""
     node.drop(bad)
     wait(lambda: node.pod("web") and version_of(node.pod("web")) == "2" and images_files(node) == [True, True],
          "the new revision runs")
@@ -323,7 +322,7 @@ def test_a_history_that_cannot_be_written_does_not_prevent_a_rollback(failing_no
 
 
 def pause(chance, most):
-    """A random delay: not to wait for something, but to interrupt at any time."""
+    """A random delay, so that the interruption comes at any time."""
     signal.sigtimedwait([], chance.uniform(0, most))
 
 

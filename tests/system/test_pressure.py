@@ -183,7 +183,7 @@ def test_a_pod_with_policy_never_stays_evicted(make_node):
     node = make_node(config=pods_may_have(60))
     node.drop(eater("once", 90, restartPolicy="Never"))
     wait_evicted(node, "once")
-    # The log keeps it: the condition is true for four seconds only.
+    # The log records it, because the condition is true for only four seconds.
     world.wait(lambda: "The node no longer has MemoryPressure" in node.said(), "the pressure has ended")
     wait_condition(node, "MemoryPressure", "False")
     node.launch(specs.pod("other"))

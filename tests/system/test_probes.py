@@ -176,7 +176,8 @@ def test_failed_probes_have_the_kubelets_message(node, handler, message):
     container = specs.container(script=SERVE.format(port=18232),
                                 readinessProbe={**handler, **FAST, "initialDelaySeconds": 1})
     node.launch(specs.pod("server", container))
-    # The log has only the first failure of a row, and on a busy node that may be of a server that is not there yet.
+    # The log contains only the first of several failures, which on a busy node may be that of a server that does not
+    # listen yet.
     world.wait(lambda: re.search(r"Readiness probe failed: .*" + re.escape(message),
                                  node.cli("describe", "pod", "server").stdout),
                lambda: f"the agent reports {message}: {node.said()}")
@@ -310,7 +311,7 @@ def test_a_frozen_agent_does_not_restart_containers_when_it_continues(node):
     for _ in range(5):
         node.agent.send_signal(signal.SIGSTOP)
         world.wait(lambda: world.read(f"/proc/{node.agent.pid}/stat").split()[2] == "T", "the agent stands still")
-        until = time.monotonic() + 8  # longer than a period and a timeout: that is what is tested
+        until = time.monotonic() + 8  # longer than a period and a timeout, as the test requires
         world.wait(lambda end=until: time.monotonic() > end, "it stood still for long enough")
         node.agent.send_signal(signal.SIGCONT)
         wait_ready(node, "patient")

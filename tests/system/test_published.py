@@ -34,7 +34,7 @@ def replace_program(container, command):
         container.pop(field, None)
     container.update(image=specs.IMAGE, imagePullPolicy="IfNotPresent", command=command)
     for mount in container.get("volumeMounts", []):
-        mount.pop("mountPropagation", None)  # the directories of the test are on no shared mount
+        mount.pop("mountPropagation", None)  # the directories of the test are not on a shared mount
 
 
 def tame(spec, directory):

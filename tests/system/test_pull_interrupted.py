@@ -187,7 +187,7 @@ def test_concurrent_pulls_killed_at_any_moment_leave_only_complete_layers(puller
     for _ in range(rounds):
         pulls = [puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host]) for registry in registries]
         for pull in chance.sample(pulls, chance.randrange(1, 3)):
-            time.sleep(chance.random() * 0.15)  # the moment at which it dies is the point
+            time.sleep(chance.random() * 0.15)  # it must die at exactly this moment
             pull.kill()
         for pull in pulls:
             pull.communicate(timeout=world.DEADLINE)

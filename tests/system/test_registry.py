@@ -90,7 +90,7 @@ def test_a_present_image_needs_no_registry_unless_the_policy_is_always(registry,
 
 
 def test_a_present_image_needs_neither_name_server_nor_registry(registry, pulling_node, tmp_path):
-    """A node without a network would wait for the response."""
+    """On a node without a network, a request would hang until its timeout."""
     node, trace = pulling_node(registry), str(tmp_path / "trace")
     node.launch(pod("first", f"{registry.host}/team/busybox:1"))
     with subprocess.Popen(["strace", "-qq", "-f", "-e", "trace=socket,execve", "-o", trace, "-p", str(node.agent.pid)]) as tracer:
@@ -342,7 +342,7 @@ DAMAGE = {
 
 
 def wait_idle(node, name):
-    """The shell and its sleep do not need a file any more."""
+    """Waits until neither the shell nor its sleep reads another file."""
     def is_idle():
         pids = world.cgroup_pids(node.container_cgroup(name))
         return [world.cmdline(pid)[:1] for pid in pids].count(["sleep"]) == 1 and \
@@ -424,7 +424,7 @@ def test_removing_images_during_pulls_keeps_shared_layers(registry, archive, pul
         end.set()
         pruner.join()
     node.wait_running("kept")
-    # Images that the last prune removes may still be in transit.
+    # Images that the last prune must remove may still be arriving.
     wait(lambda: node.cli("images", "verify").stdout == "all images are sound\n",
          lambda: f"all images are sound: {node.cli('images', 'verify')}")
     for name in names:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runtime is removed, damaged or upgraded under running pods: they keep running, and operations that needed it are
-done with the next one."""
+performed with the next one."""
 
 import os
 import shutil

@@ -315,13 +315,14 @@ def test_each_inserted_stick_gets_the_complete_report(make_stick_node, make_repo
         assert files_of(stick) == [f"{node_name(node)}.ndjson"]
         assert "very-hidden" not in json.dumps(lines)
         stick.pull()
-    # A stick without the directory is not written to; the node notices when it is made there.
+    # A stick without the directory is not written to; the node notices when the directory is created.
     sticks[1].plug()
     wait_told(node, "when the directory is there")
     assert os.listdir(sticks[1].directory) == []
     os.mkdir(os.path.join(sticks[1].place, "reports"))
     wait_written(node, sticks[1], "web")
-    # Changes while it is there follow, also after a restart of the agent, and a lost pod stays in it.
+    # Later changes are written while the stick is mounted, also after a restart of the agent, and a removed pod stays
+    # in the report.
     node.remove("web.yaml")
     node.drop(specs.pod("next"))
     wait_written(node, sticks[1], "next")

@@ -118,7 +118,7 @@ def test_a_restarted_container_has_a_fresh_root_file_system(node):
     node.launch(specs.script_pod("fresh", "[ -e /mark ] && exit 9; touch /mark\n" + specs.IDLE))
     world.kill_all([node.init("fresh")])
     node.wait_restarts("fresh", 1)
-    node.wait_trap("fresh")  # it has looked for the mark
+    node.wait_trap("fresh")  # its script has checked the mark
     status = node.status("fresh")
     assert status["restartCount"] == 1 and "running" in status["state"]
     assert status["lastState"]["terminated"]["exitCode"] == 137

@@ -19,8 +19,7 @@ def take_number(number):
     """Starts a process that sleeps and that any signal kills; returns whether it has this number."""
     with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
         file.write(str(number - 1))
-    # The process is not started by a fork of this large one, which copies the memory first and gets its number after
-    # others.
+    # A fork of this large process would copy its memory first, and other processes would take the number.
     pid = os.posix_spawn("/bin/sleep", ["sleep", "100000"], {})
     if pid == number:
         return True

@@ -36,7 +36,7 @@ def surge(seconds=0):
 
 
 def test_update_stops_the_old_pod_before_it_starts_the_new_one(node):
-    # Both take the same lock: a pod that finds it held exits with an error.
+    # Both revisions take the same lock: a pod that finds it held exits with an error.
     script = ("trap 'rmdir /v/lock; exit 0' TERM; mkdir /v/lock || exit 1; sleep 100000 & wait")
     fields = {"script": script, "volumeMounts": [specs.mount("v", "/v")]}
     def locked(version):
@@ -54,7 +54,7 @@ def test_update_stops_the_old_pod_before_it_starts_the_new_one(node):
 
 
 def test_surge_starts_the_new_pod_first_and_waits_for_min_ready_seconds(node):
-    seconds = 20  # for which both can be seen
+    seconds = 20  # during which both pods run
     node.drop(logs("1", **surge(seconds)))
     first = wait_version(node, "1")
     pid = init_of(node, first)

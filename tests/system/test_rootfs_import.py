@@ -272,8 +272,8 @@ def readme_commands():
 
 
 def test_the_first_pod_of_the_readme_runs_as_typed_without_a_network(make_node, tmp_path):
-    """The lines are unchanged, except that they have the paths of this node instead of those of an installed one, and
-    another port."""
+    """The lines are unchanged, except that they contain the paths of this node instead of those of an installed one,
+    and another port."""
     node, commands = make_node(archive=None), readme_commands()
     examples, port = tmp_path / "examples", world.free_port()
     examples.mkdir()

@@ -66,7 +66,7 @@ def user(name="web", of="till", **container):
 
 @pytest.fixture(name="sealing", params=["sealed", "clear"])
 def fixture_sealing(request, make_node):
-    """A node of each setting."""
+    """A node for each setting."""
     return make_node(config={"mainstay": {"secretsAtRest": request.param}})
 
 

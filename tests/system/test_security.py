@@ -127,7 +127,7 @@ def devices():
 
 
 def test_a_privileged_container_has_the_agents_privileges(shared_node):
-    before = devices()  # other tests make and remove some
+    before = devices()  # other tests create and remove some
     said = try_out(shared_node, "privileged",
                    "ls /proc/sys/kernel >/dev/null; touch /sys/fs/cgroup 2>/dev/null; ls /dev; mount -t tmpfs none /tmp "
                    "&& echo mounted", {"privileged": True})

@@ -18,7 +18,8 @@ PACKAGING = os.path.join(harness.TOP, "packaging")
 
 
 class Manager:
-    """Receives notifications in place of systemd, at once: an agent waits while ten of them have not been taken."""
+    """Receives notifications in place of systemd, without delay: an agent waits while ten of them have not been
+    received."""
 
     def __init__(self, directory):
         self.path = os.path.join(directory, "notify")

@@ -109,7 +109,7 @@ def test_a_cancelled_shutdown_restarts_only_the_containers_that_it_stopped(boote
     wait_both(booted)
     assert booted.container_id("web") != before
     assert runs_of_completed(booted) == 1
-    assert booted.stop() == 0  # it is not the machine's
+    assert booted.stop() == 0  # only the agent stops, not the machine
 
 
 def test_a_daemonset_keeps_its_pod_across_a_shutdown(booted):

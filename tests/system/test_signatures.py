@@ -116,7 +116,7 @@ def wait_accepted(node, name):
 
 def test_no_spelling_of_a_registry_evades_its_scope(registry, policy, strict_node):
     policy.write(default=ACCEPT, docker={f"localhost:{registry.port}": REJECT})
-    # Only the policy keeps the node from the registry, regardless of its name.
+    # Only the policy prevents the node from using the registry, under each of its names.
     node = strict_node(registry, insecureRegistries=spelled(registry.port) + aliases(registry.port))
     for i, host in enumerate(spelled(registry.port) + aliases(registry.port)):
         node.drop(pod(f"spelled-{i}", f"{host}/{NAME}"))

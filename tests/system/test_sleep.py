@@ -129,7 +129,7 @@ def is_started(node):
 def test_the_progress_deadline_of_a_rollout_does_not_pass_during_hours_of_sleep(node, kind):
     node.drop(revised(kind, "1"))
     wait(lambda: version_of(node) == "1" and all(map(harness.is_running, node.pods())), "the first one runs")
-    node.let_pass(400)  # it has been ready for long enough to be returned to
+    node.let_pass(400)  # it has been ready for long enough to be the target of a rollback
     node.launch(specs.pod("proven"))
     node.drop(revised(kind, "2"))
     wait(lambda: version_of(node) == "2" and is_started(node), "the second one has started")

@@ -31,7 +31,7 @@ STEADY = {"steady-idle": {}, "steady-counter": {"kind": "counter"}, "steady-prob
 
 
 class SoakNode(clocked.Clocked, network.NetworkNode):
-    """Its clock is the test's, its network is a namespace, and the file system of its state is small."""
+    """A node whose clock the test sets, in a network namespace, with a small file system for its state."""
 
     def __init__(self, archive, library):
         self.library = library
@@ -189,7 +189,7 @@ def fixture_soak(archive, tmp_path):
     seed = int(os.environ.get("MAINSTAY_SEED") or random.SystemRandom().randrange(1 << 32))
     node = SoakNode(archive, clocked.build(tmp_path))
     try:
-        with network.entered(node.space):  # as are the servers
+        with network.entered(node.space):  # the servers are in it as well
             soak = Soak(node, seed, str(tmp_path))
             soak.settle()
             node.start()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of different labels whose power returns at the same time, and one server of their index: 'source-fleet' has their
-sources and their images. Each node has its own path on the server, so that its requests are known."""
+"""Nodes with different labels whose power returns at the same time, and one server of their index: 'source-fleet' runs
+their sources and keeps their images. Each node has its own path on the server, so that its requests are known."""
 
 import collections
 import os
@@ -39,8 +39,8 @@ def small_image(name, version):
 
 
 class Stores:
-    """The nodes: each is a kind of device in a store, and its labels say which. There is a DaemonSet for each kind, one for
-    each store, and one for all kinds but the first, each with its own image."""
+    """The nodes: each is a kind of device in a store, and its labels name both. There is a DaemonSet for each kind, one
+    for each store, and one for all kinds but the first, each with its own image."""
 
     def __init__(self, nodes):
         self.nodes, self.kinds = nodes, 50 if nodes >= 100 else 5
@@ -76,7 +76,8 @@ class Stores:
         self.add(index, "rest", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}})
 
     def write(self, index):
-        """Returns the digest of each file. The index is not of this second: nodes would request it twice."""
+        """Returns the digest of each file. The index gets an earlier modification time, because nodes request an index
+        of the current second twice."""
         document = index.write(self.manifests, images=list(self.entries.values()), spoil=lambda path: os.utime(path, (time.time() - 10,) * 2))
         return {row["name"]: row["sha256"] for row in document["files"]}
 
@@ -117,7 +118,7 @@ def fixture_nginx(index, tmp_path):
 
 
 class Trial:
-    """The fleet, and what the server was asked for since the last look."""
+    """The fleet, and the requests that the server has received since the last check."""
 
     def __init__(self, directory, nodes, interval, index, nginx):
         self.directory, self.interval, self.index, self.nginx, self.seen = str(directory), interval, index, nginx, 0
@@ -134,7 +135,7 @@ class Trial:
                                    "mainstay": {"source": source, "nodeLabels": self.stores.labels(node)}}))
 
     def boot(self):
-        """All nodes have an index without manifests, and the next one is there when their power returns."""
+        """All nodes have an index without manifests, and the next one is available when their power returns."""
         self.index.write({})
         os.makedirs(self.path(0))
         self.write_config(0)
@@ -155,8 +156,8 @@ class Trial:
         return lines
 
     def take(self, fleet, expected, subject):
-        """Waits until all nodes have the latest index; each has sent exactly the expected requests, once each, besides those
-        that were answered with 304. Returns the requests."""
+        """Waits until all nodes have the latest index; each has sent exactly the expected requests, once each, in
+        addition to those that were answered with 304. Returns the requests."""
         nodes, number, started = self.stores.nodes, self.index.number, time.monotonic()
         wait(lambda: fleet.status(number) == [nodes, 0], lambda: f"all nodes have index {number}: {fleet.status(number)}", 10 * self.interval + 60)
         took, lines = time.monotonic() - started, self.look()

@@ -320,7 +320,7 @@ def test_device_is_taken_from_a_pod_of_a_url_and_not_from_a_static_pod(make_node
 # Pulls
 
 class Drip:
-    """A registry that sends some bytes of each layer now and then, without end."""
+    """A registry that sends some bytes of each layer from time to time, without end."""
 
     def __init__(self, serve):
         self.ended = threading.Event()

@@ -126,7 +126,7 @@ def runtime_script(node, text):
 
 
 def test_a_runtime_that_is_killed_while_it_starts_a_probe_leaves_no_file(make_node):
-    """runc writes the number of the process into a file with a dot before its name, which it renames then."""
+    """runc writes the process ID to a file whose name starts with a dot, and then renames the file."""
     node = make_node(start=False)
     killed = os.path.join(node.directory, "killed")
     real = shutil.which("runc", path="/usr/sbin:/usr/bin")

@@ -20,7 +20,7 @@ def fixture_server():
 
 @pytest.fixture(name="make_fetching")
 def fixture_make_fetching(make_node, server):
-    """Nodes that fetch from the server; at the end none is configured for that, so that their pods stop."""
+    """Nodes that fetch from the server; at the end the setting is removed from all of them, so that their pods stop."""
     nodes = []
 
     def make(start=True, **config):

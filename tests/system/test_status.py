@@ -52,7 +52,7 @@ def conditions(pod):
 
 def test_an_early_request_to_a_restarted_agent_keeps_transition_times(node):
     def is_unready():
-        """Whether the pod is reported as not ready; for a moment there is no socket."""
+        """Whether the pod is reported as not ready; for a moment its socket does not exist."""
         try:
             pod = node.pod("web")
         except (OSError, http.client.HTTPException):

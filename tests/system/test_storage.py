@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of a pod's writes to the node's disk: sizeLimit of an emptyDir, ephemeral-storage of containers. The agent
-looks every ten seconds, and a pod that has written more has failed."""
+measures every ten seconds, and a pod that has written more than its limit fails."""
 
 import os
 
@@ -21,7 +21,7 @@ def disk_pod(name, script, limits=None, size=None, **spec):
 
 
 def start(node, pod):
-    """Starts a pod that is evicted after ten seconds, in which a slow machine may not notice that it runs."""
+    """Starts a pod that is evicted after ten seconds; a slow machine may not report it as running before."""
     node.drop(pod)
     node.wait_pod(pod["metadata"]["name"], lambda reported: True, "is there")
 

@@ -428,7 +428,7 @@ def manifests_of_another_index(stage):
 
 
 def linked_directory(name, words):
-    """The same bytes are there, behind a link."""
+    """The directory is a link to one with the same bytes."""
     def act(stage):
         entry = stage.index.add_image(image("evil" + os.urandom(4).hex()), NAME)
 
@@ -544,8 +544,8 @@ KINDS = {
 }
 
 
-# A server sends bytes, whatever kind of file has them, so links are as good as files, and follows no other kind. Documents
-# that are signed as they are read the same from a server.
+# The kinds that are also tried with a server. It sends only bytes, so special files and links are left out; so are most
+# correctly signed documents, which are read in the same way from a stick.
 OF_BYTES = ("index: ", "signature: ", "signed: older", "signed: the same number", "signed: another fleet", "signed: expired", "signed: too large", "size: a byte",
             "manifest: ", "image, last layer: ", "image, manifest: ", "image, config: ", "delta: ", "directories: ")
 HTTPS_KINDS = [kind for kind in KINDS if kind.startswith(OF_BYTES) and not kind.endswith((" link", " directory"))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images in the layouts that real tools write run, or get the error that containerd gives (tool_images.py)."""
+"""Images in the layouts that real tools write run, or fail with the error that containerd reports (tool_images.py)."""
 
 import inspect
 import os

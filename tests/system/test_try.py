@@ -14,8 +14,8 @@ import world
 # The tests run one after the other, because each checks the control groups of all.
 pytestmark = pytest.mark.xdist_group("try")
 
-# In a network namespace of its own, and a mount namespace in which / is shared or not, as systemd has it. BUS: with the program that
-# takes systemd's place, which ends with its standard input.
+# Runs in a separate network namespace, and in a mount namespace in which / is shared, as under systemd, or not. With
+# BUS, a program replaces systemd; it exits when its standard input ends.
 SCRIPT = """busybox ip link set lo up
 if [ -n "$BUS" ]; then
     mkfifo "$BUS.in"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent with only the privileges of its unit: it works like with more privileges."""
+"""The agent with only the privileges of its unit: it works as it does with more privileges."""
 
 import json
 import os

@@ -95,7 +95,7 @@ def test_the_summary_has_the_agent_the_shims_and_all_pods(node, query):
 
 
 def test_the_summary_has_the_inodes_that_containers_use(node):
-    """A file in the writable layer is measured a minute later; files that are there from the start are compared with a
+    """A file in the writable layer is measured a minute later; files that exist from the start are compared with a
     walk."""
     def measured():
         found = summary_of_pod(node)[1]
@@ -114,7 +114,7 @@ def test_the_summary_has_the_inodes_that_containers_use(node):
 
 
 def rows(node, name, **labels):
-    """Values of a metric by their own labels, of the rows that have these."""
+    """The values of a metric by their labels, of the rows that have the given labels."""
     found = {}
     for line in ask(node, "/metrics/cadvisor").splitlines():
         row = re.fullmatch(rf"{name}{{(.*)}} (\S+)( [0-9]+)?", line)

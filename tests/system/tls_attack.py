@@ -79,7 +79,7 @@ def signature(size):
 
 
 def flight(suite, modulus_size=256, exponent_size=3, prime_size=256, chain_length=1):
-    """A server's response to the client's first message. The signature is invented, which is only found out by using
+    """A server's response to the client's first message. The signature is invented, which can be detected only by using
     the key."""
     extensions = prefixed(2, b"\xff\x01\0\1\0")  # no renegotiation
     hello = struct.pack(">H", TLS12) + os.urandom(32) + b"\0" + struct.pack(">HB", suite, 0) + extensions
@@ -95,7 +95,7 @@ def flight(suite, modulus_size=256, exponent_size=3, prime_size=256, chain_lengt
 
 @contextlib.contextmanager
 def serve(said):
-    """Starts the server; returns the port on loopback on which each client gets 'said'."""
+    """Starts the server; returns the port on loopback on which each client receives 'said'."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         kept = []
 

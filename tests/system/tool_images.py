@@ -211,7 +211,7 @@ def docker_save_since_25(name):
 
 @image()
 def docker_save_of_the_containerd_store(name):
-    """All platforms are listed, but only the blobs of this machine's platform are there."""
+    """All platforms are listed, but only the blobs of this machine's platform are present."""
     one = Layout()
     ours = one.manifest([root()])
     proof = one.add(MANIFEST, {"schemaVersion": 2, "mediaType": MANIFEST, "config": one.add(CONFIG, {"rootfs": {}}), "layers": []})
@@ -474,7 +474,7 @@ def index_too_deep(name):
 
 @image()
 def bazel_rules_oci(name):
-    """The layer has no directories at all, and only an annotation of containerd has the name."""
+    """The layer has no directories at all, and the name is only in an annotation of containerd."""
     one = Layout()
     data = tar(busybox("./bin/busybox"), entry("./bin/sh", link="busybox"), entry("./app/bin.runfiles/_main/x", b"x"))
     return one.name(one.manifest([data]), "1", **{"io.containerd.image.name": name}).tar()

@@ -36,7 +36,7 @@ class WatchGap:
             self.n_watches += 1
             if self.n_watches == 1:
                 self.meanwhile()
-        with client, socket.socket(socket.AF_UNIX) as agent, contextlib.suppress(BrokenPipeError):  # it has seen enough
+        with client, socket.socket(socket.AF_UNIX) as agent, contextlib.suppress(BrokenPipeError):  # it has read enough
             agent.connect(self.node.socket)
             agent.sendall(request)
             with agent.makefile("rb", 0) as source, client.makefile("wb", 0) as target:

@@ -117,7 +117,7 @@ def cpu_ticks(pid):
 
 
 def wait_settled(pid, seconds=0.5):
-    """Waits until a process has slept for so long; returns its number of voluntary switches."""
+    """Waits until a process has slept for this time; returns its number of voluntary switches."""
     seen = []
 
     def is_idle():

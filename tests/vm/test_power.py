@@ -55,7 +55,7 @@ def digests(machine):
 
 
 def forget_image(machine, large):
-    """Removes the image, which is unpacked again when its archive is there again."""
+    """Removes the image, which is unpacked again when its archive reappears."""
     machine.run(f"rm -f /var/lib/mainstay/preload/large{large}-1.tar")
     machine.wait(f"list=$(mainstay images) || exit 1; ! grep -w large{large} <<<\"$list\" || "
                  f"{{ mainstay images rm docker.io/library/large{large}:1; false; }}", "an image of an earlier cut is removed")

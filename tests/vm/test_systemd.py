@@ -208,7 +208,7 @@ def test_hanging_journal_does_not_block_containers(machine):
     end(machine, "loud")
 
 
-# Fills the queue of a journal that does not read. A single socket may not send enough for that.
+# Fills the queue of a journal that does not read. A single socket may not be able to send enough for that.
 FILL = """perl -MSocket -e 'for (1..8) {
     socket(S, AF_UNIX, SOCK_DGRAM, 0); connect(S, sockaddr_un("/run/systemd/journal/socket"));
     while (defined(send(S, "MESSAGE=filling\\n", MSG_DONTWAIT))) { }
