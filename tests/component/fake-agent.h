@@ -26,7 +26,7 @@ enum {
         DEADLINE_SEC = 180
 };
 
-/* A test need not use all of this. */
+/* No test uses all of these functions. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 /* The agent */

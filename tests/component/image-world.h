@@ -24,7 +24,7 @@ enum {
         HELPER_TEXT_MAX = 16 * 1024
 };
 
-/* A tar that grows. */
+/* A growing tar. */
 typedef struct Tar {
         char *data;
         size_t length;

@@ -386,7 +386,7 @@ async def decide(item):
         pem.write(base64.b64decode(item["spec"]["request"]))
     subject = subprocess.run(["openssl", "req", "-in", f"{name}.csr", "-verify", "-noout", "-subject"], check=True,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().splitlines()[-1]
-    # Newer versions of OpenSSL print no spaces, and the result of the verification before.
+    # Newer versions of OpenSSL print no spaces, and first the result of the verification.
     if subject.replace(" = ", "=") not in [f"subject=O=system:nodes, CN=system:node:{node}"
                                          for node in ("new", "denied", "stranger", "patient", "forgotten", "early")]:
         item["status"]["conditions"] = [{"type": "Denied", "reason": "Subject", "message": subject}]

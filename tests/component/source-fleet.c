@@ -230,7 +230,7 @@ static int block_child_signal(void) {
         return 0;
 }
 
-/* Each node has some descriptors. */
+/* Each node needs some descriptors. */
 static int raise_descriptor_limit(void) {
         struct rlimit limit;
 

@@ -284,7 +284,7 @@ TEST(expiring_certificate_is_rotated_with_itself)
                                                       before.not_before, before.not_after),
                   0);
         EXPECT_STREQ(node.last_error, NULL);
-        /* As if it had been issued long ago. */
+        /* The certificate seems to have been issued long ago. */
         now = now_realtime_usec();
         EXPECT_EQ(certificate_manager_set_certificate(node.manager, &node.world.config,
                                                       now - 97 * USEC_PER_SEC,

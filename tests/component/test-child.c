@@ -284,7 +284,7 @@ TEST(the_exit_of_a_traced_child_is_reported)
         kill_and_wait_for_zombie(pid);
         for (unsigned i = 0; i < 3; i++)
                 EXPECT(sd_event_run(seen.event, 10 * USEC_PER_MSEC) >= 0);
-        EXPECT_EQ(seen.calls, 0); /* it cannot be waited for yet */
+        EXPECT_EQ(seen.calls, 0); /* its parent cannot reap it yet */
         REQUIRE(write(pair[0], "e", 1) == 1);
         REQUIRE(waitpid(tracer, NULL, 0) == tracer);
         EXPECT_EQ(sd_event_loop(seen.event), 0);

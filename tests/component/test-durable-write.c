@@ -119,7 +119,7 @@ TEST(a_failed_write_leaves_the_old_file)
         durable_world_init(&world);
         EXPECT_EQ(write_durable_files(&world, &(DurableFile){ "one", "1", 0600 }, 1), 0);
         path = path_join(world.directory, ".one");
-        REQUIRE(mkdir(path, 0700) == 0); /* in the way */
+        REQUIRE(mkdir(path, 0700) == 0); /* blocks the new file */
         EXPECT_EQ(write_durable_files(&world, &(DurableFile){ "one", "2", 0600 }, 1), -EISDIR);
         expect_file(&world, "one", "1", 0600);
         EXPECT_EQ(write_durable_files(&world, &(DurableFile){ "a/b", "2", 0600 }, 1), -EINVAL);
@@ -197,7 +197,7 @@ TEST(a_write_that_is_waited_for_gives_its_result_and_is_reaped)
         EXPECT_EQ(forked_task_wait(world.sync), 0);
         expect_file(&world, "one", "1", 0600);
         path = path_join(world.directory, ".one");
-        REQUIRE(mkdir(path, 0700) == 0); /* in the way */
+        REQUIRE(mkdir(path, 0700) == 0); /* blocks the new file */
         REQUIRE(durable_write_start(world.event, world.directory,
                                     &(DurableFile){ "one", "2", 0600 }, 1, on_durable_write_done,
                                     &world, &world.sync) >= 0);

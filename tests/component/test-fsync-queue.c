@@ -63,7 +63,7 @@ TEST(files_marked_in_one_turn_are_synced_by_one_child)
         EXPECT(!has_fsync_child());
         REQUIRE(sd_event_run(world.event, 0) >= 0);
         EXPECT(has_fsync_child());
-        fsync_queue_add(world.sync, "c"); /* after this one */
+        fsync_queue_add(world.sync, "c"); /* synced after the child that is running */
         run_fsync_loop_once(&world);
         fsync_world_done(&world);
 }
@@ -186,7 +186,7 @@ TEST(a_directory_is_removed_when_its_child_has_ended)
                 EXPECT_EQ(inode_of("d") != 0, is_written_again);
                 EXPECT_EQ(fsync_queue_last_error(world.sync), 0);
         }
-        fsync_queue_remove(world.sync, "d"); /* at once */
+        fsync_queue_remove(world.sync, "d"); /* removed immediately */
         EXPECT_EQ(inode_of("d"), 0U);
         fsync_world_done(&world);
 }

@@ -321,7 +321,7 @@ TEST(daemonset_watch_sends_changes)
                                     "{\"type\":\"BOOKMARK\"}\n"));
         fake_agent.state_of_sets = 1;
         http_server_notify_objects(server, HTTP_DAEMONSETS);
-        fake_agent.state_of_sets = 2; /* the agent is queried in a later turn */
+        fake_agent.state_of_sets = 2; /* the server queries the agent in a later turn of the loop */
         http_server_notify_objects(server, HTTP_DAEMONSETS);
         EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"set\":1,\"state\":2}}"));
         EXPECT(!strstr(client_body(&client), "\"state\":1"));
@@ -502,7 +502,7 @@ TEST(request_that_arrived_in_time_is_answered_after_the_loop_was_busy)
         start_http_server();
         request_timeout_usec = 0;
         client = client_open();
-        while (sd_event_run(event, 0) > 0) /* it is accepted */
+        while (sd_event_run(event, 0) > 0) /* the server accepts the connection */
                 ;
         client_ask(&client, "/healthz");
         (void) usleep(4 * USEC_PER_SEC);

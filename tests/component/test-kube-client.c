@@ -337,7 +337,7 @@ TEST(silent_stream_is_ended_by_its_idle_timeout)
         world_done(&world);
 }
 
-/* ---- from within ---- */
+/* ---- calls from callbacks ---- */
 
 typedef struct Inner {
         World *world;
@@ -732,7 +732,7 @@ TEST(changed_token_file_is_read_again)
         world_done(&world);
 }
 
-/* ---- the kernel's part ---- */
+/* ---- socket options ---- */
 
 static bool has_options(int fd) {
         int alive = 0, timeout = 0;

@@ -23,7 +23,7 @@ TEST(a_killed_shim_is_reported_lost_once_and_cleaned_up_after)
         EXPECT_EQ(sandbox_run_container(pod.sandbox, &(SandboxContainerConfig){ .id = id }),
                   -ENOTCONN);
         EXPECT_EQ(sandbox_connect(pod.sandbox, NULL), 0);
-        EXPECT(kill(pid, 0) >= 0); /* the cleanup is for that */
+        EXPECT(kill(pid, 0) >= 0); /* only the cleanup kills it */
 
         cgroup = print_text("%s/podkilled", world.cgroup);
         memory = cgroup_file(cgroup, "memory", "cgroup.procs");

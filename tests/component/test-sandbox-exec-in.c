@@ -148,7 +148,7 @@ TEST(a_delayed_stop_happens_without_an_agent)
         EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 300 * USEC_PER_MSEC,
                                                  60 * USEC_PER_SEC),
                   0);
-        (void) run_in(&pod, id, "true", 0); /* it is received before we disconnect */
+        (void) run_in(&pod, id, "true", 0); /* the shim receives it before we disconnect */
         pod_disconnect(&pod);
         for (unsigned i = 0; i < 100; i++)
                 (void) sd_event_run(world.event, USEC_PER_SEC / 100);

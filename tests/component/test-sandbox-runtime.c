@@ -121,7 +121,7 @@ TEST(a_hanging_runtime_is_killed)
         pid_t pid;
 
         world_init(&world);
-        world.config.runtime_timeout_sec = 10; /* until its child is named */
+        world.config.runtime_timeout_sec = 10; /* the script must name its child */
         path = fake_runtime(&world, "sleep 3600 & echo $! >$bundle/child; wait");
         pod_up(&pod, &world, "hangs");
         id = pod_run(&pod, &spec);

@@ -166,7 +166,7 @@ TEST(an_agent_that_reconnects_gets_the_complete_state)
         ending = pod_expect(&pod, SHIM_EVENT_STARTED, ids[3])->pid;
         pod_disconnect(&pod);
 
-        /* It ends while no agent is connected. */
+        /* The container ends while no agent is connected. */
         before = now_realtime_usec();
         go = path_join(pod.directory, "go");
         write_text(go, "");
@@ -260,7 +260,7 @@ TEST(an_id_runs_only_once)
         pod_delete(&pod, &spec, first);
         (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         third = pod_run(&pod, &spec);
-        pod_delete(&pod, &spec, first); /* the shim deletes again, after the third run */
+        pod_delete(&pod, &spec, first); /* the shim deletes it again, after the third run */
         (void) pod_expect(&pod, SHIM_EVENT_DELETED, first);
         path = path_join(pod.directory, "ran");
         text = read_text(path);

@@ -8,7 +8,7 @@ TEST(env_file_is_read_by_shell_rules)
 {
         static const struct {
                 const char *text;
-                const char *value; /* of A */
+                const char *value; /* the value of A */
         } cases[] = {
                 { "A='b'", "b" },
                 { "A='b'\n", "b" },

@@ -55,7 +55,7 @@ TEST(a_line_that_exceeds_the_limit_is_refused_and_the_rest_is_kept)
         EXPECT_EQ(push(&lines, "x"), -EFBIG);
         expect_line(&lines, "a");
         expect_line(&lines, NULL);
-        EXPECT_EQ(push(&lines, "xyz"), -EFBIG); /* taking a line made room for two bytes */
+        EXPECT_EQ(push(&lines, "xyz"), -EFBIG); /* the line that was taken has freed two bytes */
         EXPECT_EQ(push(&lines, "x\n"), 0);
         expect_line(&lines, "23456789x");
         expect_line(&lines, NULL);

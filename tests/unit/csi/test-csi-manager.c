@@ -91,7 +91,7 @@ TEST(volumes_on_the_disk_are_found_and_removed)
         fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         REQUIRE(csi_files_write(fd, stage, CSI_STAGE_NAME, &staged) >= 0);
         REQUIRE(csi_files_write(fd, publish, NULL, &published) >= 0);
-        REQUIRE(csi_files_write(fd, other, NULL, &published) >= 0); /* of another name */
+        REQUIRE(csi_files_write(fd, other, NULL, &published) >= 0); /* under another name */
         n_found = 0;
         EXPECT(csi_files_find(fd, count_found, NULL) >= 0);
         EXPECT_EQ(n_found, 101);
@@ -227,7 +227,7 @@ TEST(volume_is_staged_again_for_a_pod_with_another_label)
         EXPECT_EQ(mount_for(manager, "one", "a"), -EAGAIN);
         answer_calls(manager, &calls);
         EXPECT_EQ(mount_for(manager, "one", "a"), 0);
-        EXPECT_EQ(mount_for(manager, "two", "b"), -EIO); /* it is of one pod */
+        EXPECT_EQ(mount_for(manager, "two", "b"), -EIO); /* only one pod may use it */
         while (!csi_manager_unmount_pod(manager, "one")) {
                 REQUIRE(sd_event_run(event, 1000000) >= 0);
                 answer_calls(manager, &calls);

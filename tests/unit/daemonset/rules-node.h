@@ -19,7 +19,7 @@ enum {
 
 typedef struct FakePod {
         Pod *pod;
-        Pod *desired;         /* what 'pod' continues as after the last pass, or NULL */
+        Pod *desired;         /* the desired pod of 'pod' after the last pass, or NULL */
         PodSourceKind source; /* likewise */
         PodStatus status;
 } FakePod;
@@ -33,7 +33,7 @@ typedef struct FakeNode {
         bool makes_ready; /* new pods become ready at once */
         bool has_no_memory;
         bool is_shutting_down;
-        bool refuses_pods; /* each that is to be created */
+        bool refuses_pods; /* every pod that should be created */
         char **events;     /* "SuccessfulCreate d" */
         char **restored;
         DaemonSetController *controller;

@@ -138,7 +138,7 @@ TEST(stamp_of_the_current_pod_is_translated_once)
                 if (i > 0)
                         EXPECT_EQ(claimed.pods[0].ready_since, since);
                 since = claimed.pods[0].ready_since;
-                clock.offset += USEC_PER_SEC; /* the machine's clock is set */
+                clock.offset += USEC_PER_SEC; /* the machine's clock is set forward */
         }
         schema_done(&pod_schema, &pod);
 }

@@ -32,14 +32,14 @@ TEST(another_edit_is_tried_again)
         cleanup_with(rollout_history_done) RolloutHistory history = { 0 };
 
         make_failed(&history);
-        EXPECT(!rollout_history_set_tried(&history, "two", 3)); /* the same once more */
+        EXPECT(!rollout_history_set_tried(&history, "two", 3)); /* the failed revision again */
         EXPECT(rollout_history_is_failed(&history));
         EXPECT(rollout_history_set_tried(&history, "three", 4));
         EXPECT(!rollout_history_is_failed(&history) && !history.reason);
         EXPECT_EQ(history.number, 3);
         EXPECT_EQ(history.since, 4);
         EXPECT_STREQ(history.good, "one");
-        EXPECT(rollout_history_set_tried(&history, "two", 5)); /* once more after another one */
+        EXPECT(rollout_history_set_tried(&history, "two", 5)); /* again, after another revision */
         EXPECT(!rollout_history_is_failed(&history));
 }
 

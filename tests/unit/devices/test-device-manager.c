@@ -355,7 +355,7 @@ TEST(late_response_admits_the_pod_and_reserves_the_device_meanwhile)
         device_manager_answer_take(world.manager, world.provider.call, &answer);
         EXPECT_STREQ(world.changed_pod, "one");
         EXPECT_EQ(admit(&world, first, NULL), 0);
-        /* Nobody waits for it now. */
+        /* No pod waits for this answer any more. */
         device_manager_answer_take(world.manager, world.provider.call, &answer);
         device_manager_answer_take(world.manager, 1000, &answer);
         pod_free(first);

@@ -15,7 +15,7 @@
 /* Three pods without cgroups: their usage is unknown, so that their priority decides. */
 typedef struct EvictorWorld {
         const char *refuses; /* the UID of a pod that cannot fail */
-        const char *failed;  /* the one that was failed last */
+        const char *failed;  /* the pod that was failed last */
         char message[256];
         int64_t grace_seconds;
         bool is_stopping;
@@ -192,7 +192,7 @@ TEST(no_pod_is_evicted_after_a_measurement_until_the_disk_is_short_again)
         EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_NODE_FS], 1);
         world.is_stopping = false;
         EXPECT(pod_evictor_evict(evictor, &disk) &&
-               pod_evictor_is_busy(evictor, true)); /* measures */
+               pod_evictor_is_busy(evictor, true)); /* it is measuring */
         EXPECT_EQ(pod_evictor_counts(evictor)[EVICTION_NODE_FS], 1);
         pod_evictor_free(evictor);
         sd_event_unref(world.event);

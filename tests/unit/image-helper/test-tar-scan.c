@@ -44,7 +44,7 @@ TEST(names_of_pax_replace_those_of_the_header)
         free(tar.data);
 }
 
-/* The value of the record would end before it starts. */
+/* The end of the record's value would be before its start. */
 TEST(a_record_of_pax_without_a_newline_is_ignored)
 {
         static const char record[] = "7 path=";

@@ -40,7 +40,7 @@ TEST(hundred_clients_that_fail_together_retry_at_different_times)
                                           kube_back_off_default.initial_usec / 2;
         }
         EXPECT(last - first >= first / 5);
-        EXPECT(n_early > 10 && n_early < 90); /* half of them, by chance */
+        EXPECT(n_early > 10 && n_early < 90); /* about half of them are, at random */
 }
 
 TEST(old_failures_are_forgotten)

@@ -74,10 +74,10 @@ static int parse_device(const char *version, const char *kind, const char *name,
 }
 
 typedef struct VersionCase {
-        const char *first; /* version that has it */
+        const char *first; /* first version with the field */
         const char *before;
         const char *kind, *name, *lines, *edits;
-        const char *message; /* with the version before */
+        const char *message; /* with the previous version */
 } VersionCase;
 
 TEST(each_version_accepts_the_fields_that_were_added_until_then)

@@ -425,8 +425,8 @@ TEST(parsing_indexes_references_policies_and_variables_survives_failed_allocatio
                 1);
 }
 
-/* A superfluous image in the set is only not removed; a missing one would be removed while it is
- * used. */
+/* A superfluous image in the set is merely not removed, but a missing one would be removed while it
+ * is in use. */
 static int fill_image_set(const char *reference, char **ret) {
         cleanup_with(image_set_done) ImageSet set = IMAGE_SET_NULL;
         bool is_there;

@@ -25,7 +25,7 @@ static const ExpansionCase cases[] = {
         { "2Gi", "2Gi", "1Gi", NULL, NULL, 1024, NULL, false, VOLUME_EXPANSION_CALL, "2Gi", false },
         { "2Gi", "2Gi", "1Gi", NULL, NULL, 1024, NULL, true, VOLUME_EXPANSION_READ_ONLY, "2Gi",
           false },
-        /* by its stages */
+        /* a controller that reports the stages */
         { "2Gi", "2Gi", "1Gi", "2Gi", "NodeResizePending", 1024, NULL, false, VOLUME_EXPANSION_MARK,
           "2Gi", false },
         { "2Gi", "2Gi", "1Gi", "2Gi", "NodeResizeInProgress", 1024, NULL, false,
@@ -38,7 +38,7 @@ static const ExpansionCase cases[] = {
           false },
         { "2Gi", "2Gi", "1Gi", NULL, "NodeResizePending", 1024, NULL, false, VOLUME_EXPANSION_NONE,
           NULL, false },
-        /* another node was first */
+        /* another node has expanded it */
         { "2Gi", "2Gi", "2Gi", "2Gi", NULL, 1024, "ReadWriteOnce", false, VOLUME_EXPANSION_NONE,
           NULL, false },
         { "2Gi", "2Gi", "2Gi", "2Gi", NULL, 1024, "ReadWriteMany", false, VOLUME_EXPANSION_CALL,

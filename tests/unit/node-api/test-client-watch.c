@@ -83,7 +83,7 @@ TEST(objects_missing_in_a_list_are_deleted)
         json_decref(gone);
         gone = object_versions_list_deleted(versions, 103);
         EXPECT_EQ(json_array_size(gone), 0);
-        EXPECT_EQ(observe(versions, "a", "Running"), 104); /* another one, or the same again */
+        EXPECT_EQ(observe(versions, "a", "Running"), 104); /* it was created again */
         object_versions_free(versions);
 }
 

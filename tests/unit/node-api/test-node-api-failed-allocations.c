@@ -40,7 +40,7 @@ static void confine_and_try(Outcome *outcome, unsigned n) {
                 outcome->refused[i] =
                         syscall(calls[i], -1, -1, -1, -1, -1, -1) < 0 && errno == EPERM;
         outcome->has_ended = true;
-        __builtin_trap(); /* this needs no call */
+        __builtin_trap(); /* this needs no system call */
 }
 
 static void confine_child(Outcome *outcome, unsigned n) {

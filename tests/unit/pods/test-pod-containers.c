@@ -23,7 +23,7 @@ static void on_log_ended(const char *directory, unsigned attempt, void *userdata
 }
 
 static bool may_start(const PodContainer *container, void *userdata) {
-        return false; /* it is without a sandbox */
+        return false; /* there is no sandbox */
 }
 
 static bool must_stop(void *userdata) {

@@ -15,7 +15,7 @@
 
 enum {
         ROOM = 1024 * 1024,
-        OBJECTS = 40 /* more than one child writes */
+        OBJECTS = 40 /* more than one child can write */
 };
 
 typedef struct StoreWorld {
@@ -159,7 +159,7 @@ TEST(failed_write_is_repeated)
         StoreWorld world;
 
         store_world_init(&world, ROOM);
-        REQUIRE(mkdirat(world.fd, ".web", 0700) == 0); /* the place of the new file */
+        REQUIRE(mkdirat(world.fd, ".web", 0700) == 0); /* the path of the new file */
         (void) report_queue_put(world.queue, "web", REPORT_STATUS_KEY, "{1}");
         report_store_save(world.store);
         while (!report_queue_has_unsaved(world.queue))

@@ -65,7 +65,7 @@ TEST(rules_of_removed_devices_are_omitted_once)
         DeviceRules rules = { 0 };
 
         EXPECT_EQ(device_rules_load(config, both, 1, &rules), 0);
-        EXPECT(device_rules_allow(&rules, &tty)); /* another provider gives it, too */
+        EXPECT(device_rules_allow(&rules, &tty)); /* another provider also permits it */
         free(rules.items);
         rules = (DeviceRules){ 0 };
         EXPECT_EQ(device_rules_load(config, both, 2, &rules), 0);

@@ -53,7 +53,7 @@ TEST(only_an_earlier_index_of_the_fleet_is_a_rollback_target)
         const SourceRollback none = { 0 };
         SourceInUse other = index_of(7, 0);
 
-        EXPECT(!source_is_on_trial(fd, &eight, &nine, &none)); /* it is offered, not used before */
+        EXPECT(!source_is_on_trial(fd, &eight, &nine, &none)); /* only offered, never used */
         other.fleet = barns;
         EXPECT(!source_is_on_trial(fd, &eight, &other, &none));
         other.fleet = NULL;

@@ -16,7 +16,7 @@ typedef struct World {
         char script[4096];
         bool image_is_here, run_fails;
         bool request, slot, retry, hook;
-        unsigned processes; /* that run or are being created */
+        unsigned processes; /* that are running or being created */
         uint64_t retry_delay_usec;
         unsigned attempts_run[512];
         unsigned n_removed[512];
@@ -389,7 +389,7 @@ TEST(a_final_stop_shortens_the_pre_stop_hook_of_a_kill)
         container_machine_kill(world.machine, "why");
         EXPECT(!container_machine_can_be_killed(world.machine));
         container_machine_stop(world.machine);
-        container_machine_stop(world.machine); /* said once */
+        container_machine_stop(world.machine); /* requested only once */
         EXPECT_STREQ(world.script, "image run pre-stop hurry");
         EXPECT(world.hook);
         container_machine_on_hook_done(world.machine, NULL);
@@ -630,7 +630,7 @@ TEST(an_edit_ends_the_back_off_of_a_waiting_container)
         container_machine_start(world.machine);
         container_machine_on_started(world.machine, 2, 3);
         process_exits(2, 1);
-        expect_state(STATE_WAITING, "ContainerCreating", 3); /* the back-off starts over */
+        expect_state(STATE_WAITING, "ContainerCreating", 3); /* the back-off starts again */
         world_done();
 
         start_machine(RESTART_POLICY_ALWAYS);
@@ -807,7 +807,7 @@ TEST(no_order_of_events_duplicates_or_leaks_a_resource)
                 EXPECT(!world.request && !world.slot && !world.retry && !world.hook);
                 world_done();
                 if (test_failures > 0)
-                        return; /* one report is enough */
+                        return; /* one failing sequence is enough */
         }
 }
 

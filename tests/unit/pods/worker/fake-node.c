@@ -263,7 +263,7 @@ void fake_node_run(FakeNode *node) {
         unsigned n = 0;
 
         while (sd_event_run(node->event, 0) > 0)
-                REQUIRE(++n < TURNS_MAX); /* the loop never rests */
+                REQUIRE(++n < TURNS_MAX); /* otherwise the loop never becomes idle */
 }
 
 void fake_node_pass(FakeNode *node, uint64_t usec) {

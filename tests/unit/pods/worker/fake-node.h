@@ -30,7 +30,7 @@ typedef struct FakeNode {
         NodeConditions conditions;
         NodeResources allocatable;
         DeviceManager *devices;
-        StartLimit start_limit; /* from the next start of the agent on */
+        StartLimit start_limit; /* applies from the next start of the agent */
         PodManager *manager;
         char pod_events[NODE_TEXT_MAX]; /* "Started Killing": the reasons since the last query */
         char last_message[512];         /* of the last of them */

@@ -4,7 +4,7 @@
 /* Fakes that replace the machine around pods/ in these tests: each fake-*.c defines the functions
  * of a real file under the same names, and is linked instead of that file. A fake records the
  * requests to it, in the form that fake_requests() returns, and generates the events that a test
- * orders. All responses arrive from the event loop, like real ones. There is one machine for each
+ * requests. All responses arrive from the event loop, like real ones. There is one machine for each
  * process. */
 
 #include "agent/sandbox/sandbox.h"
@@ -38,13 +38,13 @@ uint64_t fake_clock_quiet_usec(void);
 
 /* ---- shims (fake-sandbox.c) ---- */
 
-/* The fate of a container that is run. */
+/* The behaviour of a container that is run. */
 typedef enum FakeRun {
         RUN_STARTS,
         RUN_HANGS,   /* its start never ends */
         RUN_FAILS,   /* before the runtime was called */
         RUN_REFUSED, /* by the runtime */
-        RUN_EXITS,   /* it starts, and exits with 'exit_code' at once */
+        RUN_EXITS,   /* it starts, and immediately exits with 'exit_code' */
 } FakeRun;
 
 typedef struct FakeShimBehaviour {

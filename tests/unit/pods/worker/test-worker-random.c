@@ -165,7 +165,7 @@ static void check_that_it_settles(FakeNode *node, const RandomPod *pod) {
         if (strncmp(status, "Succeeded", 9) == 0 || strncmp(status, "Failed", 6) == 0) {
                 EXPECT_EQ(fake_count_processes(NULL), 0);
                 EXPECT_EQ(fake_count_shims(), 0);
-                /* Nothing wakes the agent up for it. */
+                /* No timer wakes the agent up for the pod. */
                 EXPECT(fake_clock_quiet_usec() > 3600 * USEC_PER_SEC);
         }
 }

@@ -164,7 +164,7 @@ TEST(a_pull_shows_its_progress)
         "\"hostNetwork\":true,\"nodeName\":\"node1\",\"containers\":[{\"name\":\"app\",\"image\":" \
         "\"busybox\"}]}}"
 
-/* Another pod has its UID. */
+/* Another pod has the UID of this pod. */
 TEST(a_pod_that_is_not_started_reports_the_reason)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
