@@ -57,5 +57,5 @@ class Durations:
         return sorted(names, key=self.duration_of, reverse=True)
 
     def save(self):
-        """Merges the durations into the file, because another part of the suite may have ended meanwhile."""
+        """Merges the durations into the file, because another part of the suite may have ended in the meantime."""
         write(self.path, json.dumps({**self.read(), **self.recorded}, indent=0, sort_keys=True))

@@ -18,7 +18,7 @@ from harness import NODE_NAME
 PODS = 110
 QUIET_SECONDS = 60
 SETTLE_SECONDS = 0.3  # between samples: work that follows a removal is not measured
-CALM_SECONDS = 5  # after a burst: the agent returns memory to the system meanwhile
+CALM_SECONDS = 5  # after a burst, in which time the agent returns memory to the system
 
 
 class Bench:

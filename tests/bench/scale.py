@@ -136,7 +136,7 @@ class Bench:
     # Logs
 
     def logs(self, megabytes):
-        """Into memory; 'cat' copies the same bytes there, through a pipe as well."""
+        """The log is in memory; 'cat' copies the same bytes there, also through a pipe."""
         text, target = (os.path.join(self.node.log, name) for name in ("text", "copy"))
         with open(text, "w", encoding="utf-8") as file:
             file.writelines(f"{LINE}\n" for _ in range(megabytes * MIB // (len(LINE) + 1)))

@@ -139,7 +139,7 @@ def finish_all(nodes):
 
 @pytest.fixture(name="make_node")
 def fixture_make_node(shared, plane):
-    """Nodes with a configuration of the test's own; each must leave nothing behind."""
+    """Nodes with the test's own configuration; each must leave nothing behind."""
     nodes = []
 
     def make(*archives, **options):

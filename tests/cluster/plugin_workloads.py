@@ -715,7 +715,7 @@ def claim_is_not_bound(run):
 # Both
 
 def drained(run):
-    """A pod with a device and a volume is evicted from a node that accepts no more pods; later it comes back."""
+    """A pod with a device and a volume is evicted from a node that accepts no more pods, and later returns to it."""
     plugin, driver = Plugin(run, {"a": HEALTHY}), Driver(run, capabilities=[STAGE])
     yield both(driver.is_there, plugin.has(1, 1))
     run.node.workload("ReplicaSet", run.name, plugin.user(volumeMounts=[mount("v", "/v")]), replicas=1,

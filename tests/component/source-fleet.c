@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The sources of manifests of many nodes in one process, with their stores of images, and nothing
- * else of these nodes, for system/test_source_fleet.py:
+/* The sources of manifests of many nodes in one process, with their stores of images, but no other
+ * part of these nodes, for system/test_source_fleet.py:
  *
  *     source-fleet DIRECTORY NODES
  *

@@ -330,7 +330,7 @@ TEST(expiry_of_a_foreign_certificate_is_only_reported)
 }
 
 /* Sets a certificate that is already due for renewal, as if the clock were ahead or the signer had
- * issued something else than requested. */
+ * issued something other than what was requested. */
 static void set_due_certificate(Node *node) {
         uint64_t now = now_realtime_usec();
         uint64_t not_before = node->is_server ? 0 : now - 970 * USEC_PER_SEC;

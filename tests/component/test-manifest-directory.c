@@ -228,7 +228,7 @@ TEST(a_file_rewritten_in_place_keeps_its_pod_until_it_is_complete)
         put_pod(&f, "a.yaml", "a");
         fixture_start(&f);
         fd = open_for_writing(&f, "a.yaml");
-        /* An unrelated file triggers an event meanwhile. */
+        /* An unrelated file triggers an event in the meantime. */
         put_pod(&f, "b.yaml", "b");
         EXPECT_STATE(&f, "a.yaml: a-n1; b.yaml: b-n1");
         EXPECT_STREQ(first_image(&f), "i");

@@ -61,7 +61,7 @@ def read(path):
 
 
 class Authority:
-    """Signs with its own key; everything is in 'directory'. An authority that is already there is used, and each of the
+    """Signs with its own key; everything is in 'directory'. An existing authority is reused, and each of the
     certificates in 'issued' is used once."""
 
     def __init__(self, directory, name="ca", alt="IP:127.0.0.1,DNS:localhost,DNS:kubernetes", issued=()):

@@ -172,8 +172,8 @@ class ApiServer:
         threading.Thread(target=self.listener.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):
-        """Stops the server like a machine that is shut down properly; start() brings it back with everything that it
-        had stored."""
+        """Stops the server as in an orderly shutdown of its machine; start() restarts it with everything that it had
+        stored."""
         if self.listener is None:
             return
         self.halt.set()
@@ -499,7 +499,7 @@ class Watch:
     def wait(self):
         with self.store.lock:
             if self.store.oldest > self.version and not self.store.changes_after(self.plural, self.version):
-                self.version = self.store.oldest  # compacted meanwhile: an open watch continues
+                self.version = self.store.oldest  # compacted in the meantime: an open watch continues
             changes = self.store.changes_after(self.plural, self.version)
             if not changes:
                 due = min(self.end, self.next_bookmark if self.bookmarks else self.end) - time.monotonic()

@@ -18,7 +18,7 @@ class Systemd:
         for options, path in (["-shared", "-fPIC"], self.library), ([], program):
             subprocess.run(["cc", *options, "-O2", "-o", path, SOURCE, "-lsystemd", "-ldl"], check=True)
         self.process = subprocess.Popen([program, self.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # pylint: disable=consider-using-with
-        self.boot()  # which the program answers once it listens: an agent looks for the bus only once
+        self.boot()  # the program answers when it listens; an agent looks for the bus only once
 
     def say(self, letter):
         self.process.stdin.write(letter)

@@ -89,7 +89,7 @@ def fixture_image_store(archive):
 
 @pytest.fixture(name="with_image")
 def fixture_with_image(archive, image_store):
-    """Options of a node that has the image, or of one with an archive of the test's own, which it imports."""
+    """Options of a node that has the image, or of one that imports the test's own archive."""
     def complete(options):
         return options if "archive" in options else {"archive": archive, "store": image_store, **options}
     return complete
@@ -97,7 +97,7 @@ def fixture_with_image(archive, image_store):
 
 @pytest.fixture(name="make_node")
 def fixture_make_node(with_image):
-    """Nodes with a configuration of the test's own; each must leave nothing behind."""
+    """Nodes with the test's own configuration; each must leave nothing behind."""
     nodes = []
 
     def make(**options):
@@ -148,7 +148,7 @@ def fixture_library(tmp_path_factory):
 
 @pytest.fixture(name="make_clocked_node")
 def fixture_make_clocked_node(archive, library):
-    """Nodes with a configuration of the test's own, for which the test makes time pass."""
+    """Nodes with the test's own configuration, for which the test makes time pass."""
     nodes = []
 
     def make(config=None, kind=clocked_nodes.ClockNode):

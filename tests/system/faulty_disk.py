@@ -170,7 +170,7 @@ class FaultyDisk:
         try:
             fcntl.ioctl(fd, SEND, struct.pack(ANSWER, call.id, 0, error, 0 if error else CONTINUE))
         except OSError:
-            pass  # the process has been killed meanwhile
+            pass  # the process has been killed in the meantime
 
 
 def main():

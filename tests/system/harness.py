@@ -21,7 +21,7 @@ BUILD = os.path.abspath(os.environ.get("MAINSTAY_BUILD", os.path.join(TOP, "buil
 # Another OCI runtime than the default one of the configuration.
 RUNTIME = os.environ.get("MAINSTAY_RUNTIME")
 NODE_NAME = "node1"
-# A search for leaks takes as long as the work of the programs; the suites in C do it.
+# A search for leaks takes as long as the work of the programs; only the suites in C perform it.
 ENDS_WITH_ITS_WORK = ("mainstay", "mainstay-image", "mainstay-launch", "mainstay-plugins", "mainstay-secret", "mainstay-shim")
 
 _count = itertools.count(1)
@@ -370,7 +370,7 @@ class Node:
 
     def is_left(self, pid):
         """Whether a process of this node is left. Not counted: the agent, its child that waits for the disk and exits by
-        itself, and processes that exit meanwhile."""
+        itself, and processes that exit in the meantime."""
         words = world.cmdline(pid)
         if pid == self.agent.pid or not any(self.directory in word for word in words) or not world.is_alive(pid):
             return False

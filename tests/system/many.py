@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of tests that repeat something until a leak or a rare race shows, and their comparisons."""
+"""Figures of tests that repeat something until a leak or a rare race becomes visible, and their comparisons."""
 
 import os
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that has joined an API server of the test's."""
+"""A node that has joined the test's API server."""
 
 import contextlib
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that an attacker has taken over: system calls are made from inside of it (system-calls.c), with exactly its
+"""A process that an attacker has taken over: system calls are made from within it (system-calls.c), with exactly its
 credentials, capabilities, namespaces, filters, limits and descriptors. For processes of a build without sanitizers
 (SHIPPED), because sanitizers need more privileges."""
 

@@ -179,7 +179,7 @@ def assert_mounts_stay_in_pod(node, prefix):
 
 
 def test_cve_2021_30465_a_volume_with_an_exchanged_directory_leads_to_no_other_directory(node):
-    """Another container of the pod exchanges the mount point of a volume that is inside of a volume."""
+    """Another container of the pod exchanges the mount point of a volume that is inside another volume."""
     outside = make_outside(node)
     main = specs.container(script="sleep 0.2", volumeMounts=[
         specs.mount("v", "/outer"), *(specs.mount("w", f"/outer/point/{i}") for i in range(4))])

@@ -95,7 +95,7 @@ def test_label_of_a_manifest_reaches_the_mirror_pod_and_keeps_the_container(make
 
 
 def test_mirror_pod_is_recreated_when_the_edited_container_runs(make_member):
-    """'kubeadm upgrade' takes the new mirror pod for a component that has come up."""
+    """'kubeadm upgrade' concludes from the new mirror pod that the component runs."""
     member = make_member()
     script = "trap 'touch /data/term; until test -e /data/end; do sleep 0.1; done; exit 0' TERM; touch /data/up; sleep 100000 & wait"
     mounts = {"volumeMounts": [specs.mount("data", "/data")]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PriorityClasses and RuntimeClasses in manifests: the values that a pod takes from them, and the effect of their
+"""PriorityClasses and RuntimeClasses in manifests: the values that a pod gets from them, and the effect of their
 removal."""
 
 import os

@@ -82,7 +82,7 @@ def test_a_clock_set_forward_triggers_no_rollback(clocked):
 
 @pytest.fixture(name="make_clocked")
 def fixture_make_clocked(archive, library):
-    """Nodes with a configuration of the test's own, whose clock is wrong from the start."""
+    """Nodes with the test's own configuration, whose clock is wrong from the start."""
     nodes = []
 
     def make(shift, config=None):

@@ -32,8 +32,8 @@ def leave_descriptors(pid, n):
 
 
 def free_descriptors(node):
-    """Raises the limit again, also that of shims that have inherited it; a shim for which it was too low may end
-    meanwhile."""
+    """Raises the limit again, also that of shims that have inherited it; a shim for which it was too low may end in the
+    meantime."""
     limit_descriptors(node.agent.pid, ENOUGH)
     for pid in node.shims():
         with contextlib.suppress(ProcessLookupError):

@@ -120,7 +120,7 @@ def live_with_images(node, registry):
 
 
 def check_beside(node, terms, day):
-    """Checks that another pod is not affected meanwhile, unless its own shim dies. Returns the hits."""
+    """Performs an action, and checks that another pod is not affected unless its own shim dies. Returns the hits."""
     node.launch(specs.pod("other", container(node, "main", "other")))
     before, shim = wait_runs(node, "other", "other"), node.shim("other")
     node.arm(terms)

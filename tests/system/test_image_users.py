@@ -74,7 +74,7 @@ def expect(node, name, image, expected, context=None, **pod_context):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_users_are_resolved_within_the_image(node, layout):
-    """A number has the groups that a plain file gives it, whether the image or the pod names it."""
+    """A numeric user gets the same groups as with plain files, whether the image or the pod names it."""
     for user in ("app", "77"):
         expect(node, f"image-{user}", add_image(node, f"of-{user}", LAYOUTS[layout], user), APP)
     image = add_image(node, "root", LAYOUTS[layout])

@@ -165,7 +165,7 @@ def test_a_container_that_has_ended_and_never_restarted_has_no_previous_log(node
 
 
 def test_logs_previous_prints_the_last_attempt_of_a_container_in_back_off(make_node):
-    node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})  # no attempt begins meanwhile
+    node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})  # no attempt starts during the test
     node.drop(specs.script_pod("crash", "cat /proc/sys/kernel/random/uuid; exit 1"))
     node.wait_waiting("crash", "CrashLoopBackOff")
     latest = node.cli("logs", "crash").stdout

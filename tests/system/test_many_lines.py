@@ -56,7 +56,7 @@ def size_of(directory):
 
 
 def wait_ended(node, name, directory, deadline):
-    """Waits until the container has ended; returns the maximum size of its logs meanwhile."""
+    """Waits until the container has ended; returns the maximum size that its logs had until then."""
     largest = 0
 
     def has_ended():

@@ -54,7 +54,7 @@ def differences(before, after):
 
 
 def wait_as_before(node, before):
-    """Empty log directories of namespaces, unused images and the like may take a moment."""
+    """Empty log directories of namespaces, unused images and the like may take a moment to disappear."""
     wait(lambda: not differences(before, remains(node)), lambda: f"all is as before: {differences(before, remains(node))}")
 
 

@@ -128,7 +128,7 @@ def test_failed_plugin_is_reported_and_leaves_no_address(net):
 
 
 def fail_adds(net, figure, n_pods, subnet):
-    """Pods whose network setup fails halfway, as often as 'figure' says; then they run, each with its own address."""
+    """Starts pods whose network setup fails halfway 'figure' times; then they run, each with its own address."""
     ipam = {"type": "host-local", "dataDir": net.ipam, "ranges": [[{"subnet": subnet}]], "routes": [{"dst": "0.0.0.0/0"}]}
     failures = os.path.join(net.plugin_directory, "failures")
     net.configure(chain(net.ipam, FIREWALL, {"type": "refuses"}, ipam=ipam))

@@ -553,7 +553,7 @@ def test_ports_are_forwarded(served, is_tunnel):
 
 
 def test_data_of_a_forwarded_port_does_not_pass_through_the_agent(served):
-    """The agent may be stopped meanwhile."""
+    """The agent may be stopped in the meantime."""
     stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"))
     client = node_api.SpdyClient(stream)
     _, data = forward(client, served.port, 0)

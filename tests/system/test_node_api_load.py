@@ -48,8 +48,8 @@ def start_forward(served):
 
 
 def open_port(served, client, number):
-    """Opens a connection to the port and waits until it has answered: the server in the pod lets no more than two
-    clients wait."""
+    """Opens a connection to the port and waits until it has answered: the server in the pod queues at most two
+    clients."""
     _, stream = test_node_api.forward(client, served.port, number)
     client.until(lambda: client.data[stream] == b"hello")
     return stream
@@ -229,8 +229,8 @@ def connect_all(figure, connect):
 
 
 def flood(served, figure):
-    """Connects from a hundred addresses as fast as the program accepts; meanwhile another address is served, and
-    afterwards the local socket is, too."""
+    """Connects from a hundred addresses as fast as the program accepts; during this another address is served, and
+    afterwards so is the local socket."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert hard == resource.RLIM_INFINITY or hard >= figure + 1000, f"this test needs {figure + 1000} descriptors"
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, figure + 1000), hard))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The powers of a taken-over mainstay-api. Programs of its user take its place: that user may use the agent's socket
-and send all requests there, and they try requests that no client has made."""
+"""The powers of a taken-over mainstay-api. Programs that run as its user replace it: this user may send any request to
+the agent's socket, and the programs try requests that no client has made."""
 
 import base64
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node-pressure eviction: the pod that is evicted, its status, and the pods that start again. The thresholds are
-compared with a cgroup or a file system of the test's own, so other load on the machine does not matter."""
+compared with the test's own cgroup or file system, so other load on the machine does not matter."""
 
 import os
 import re

@@ -26,7 +26,7 @@ PATIENT = {**FAST, "timeoutSeconds": 60}
 
 
 def probed(node, name, script=specs.IDLE, probes=None, **spec):
-    """A pod of one container that has /v of the test's."""
+    """A pod with one container, in which the test's directory is mounted at /v."""
     return specs.pod(name, specs.container(script=script, volumeMounts=[specs.mount("v", "/v")], **(probes or {})),
                      volumes=[specs.host_path("v", node.data)], **spec)
 

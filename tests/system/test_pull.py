@@ -543,7 +543,8 @@ def open_lock(path):
 
 
 def confinement_of(puller, words):
-    """The capabilities and the network namespace of a program that is confined; None if it has ended meanwhile."""
+    """The capabilities and the network namespace of a program that is confined; None if it has ended in the
+    meantime."""
     process = subprocess.Popen([harness.program("mainstay-image"), *words, "--store", puller.store])
     try:
         wait(lambda: world.status(process.pid, "Seccomp") == "2", f"{words[0]} is confined")

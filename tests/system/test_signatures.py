@@ -31,7 +31,7 @@ def signed(*keys, identity=REPOSITORY, **fields):
 
 
 class Policy:
-    """A policy file of the test's own."""
+    """The test's own policy file."""
 
     def __init__(self, directory):
         self.path = os.path.join(directory, "policy.json")

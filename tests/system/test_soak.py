@@ -42,7 +42,8 @@ class SoakNode(clocked.Clocked, network.NetworkNode):
         self.preload(archive)
 
     def write_config(self, **fields):
-        """Writes the configuration by rename, because an agent that starts meanwhile refuses an empty file."""
+        """Writes the configuration by rename, because an agent that starts in the meantime would refuse an empty
+        file."""
         path, self.config = self.config, self.config + ".new"
         super().write_config(**fields)
         os.rename(self.config, path)
@@ -50,7 +51,8 @@ class SoakNode(clocked.Clocked, network.NetworkNode):
 
     def environment(self):
         """The address sanitizer returns freed memory, so that memory can be compared. It does not look for leaks at the
-        end of a program: a child does that, and a program whose child is killed meanwhile would wait forever."""
+        end of a program: a child does that, and a program whose child is killed during the search would wait
+        forever."""
         given = super().environment()
         return {**given, "ASAN_OPTIONS": given["ASAN_OPTIONS"] + ":detect_leaks=0:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of SECURITY.md: the privileges of an attacker who takes over a process that reads untrusted data. Each row
-is tried from inside of the process, of a build without sanitizers."""
+is tried from within the process, which is of a build without sanitizers."""
 
 import contextlib
 import fcntl

@@ -243,7 +243,7 @@ def missing_index(stage):
 
 
 def changed_by_hand(**changes):
-    """Changes the index like somebody who has no key."""
+    """Changes the index as somebody without a key would."""
     def spoil(path):
         document = {**json.loads(world.read(path)), **changes}
         with open(path, "w", encoding="utf-8") as file:

@@ -57,7 +57,7 @@ def cpu_nsec(group):
 
 
 def test_the_summary_counts_the_processes_of_a_pod(node):
-    """Its containers start and end processes: the comparison is repeated until the number has not changed meanwhile."""
+    """Its containers start and end processes: the comparison is repeated until the number does not change during it."""
     def count():
         return len(world.cgroup_pids(node.pod_cgroup("web")))
 

@@ -13,7 +13,7 @@ import time
 CGROUP = "/sys/fs/cgroup"
 PORTS = range(22000, 32000)  # ports below those that the kernel chooses from
 CLAIMS_MAX = 200
-DEADLINE = 180.0  # seconds of a wait: a busy machine takes a minute for the work of a second
+DEADLINE = 180.0  # seconds of a wait: a busy machine may need a minute for a second's work
 
 _claims = collections.deque()
 
@@ -169,7 +169,7 @@ def sockets_of_port(port, state=None):
 
 def free_port():
     """A free port on loopback for a server that will be started soon. A socket whose name has the number claims it, so
-    that no other test gets it meanwhile."""
+    that no other test gets it in the meantime."""
     while True:
         port, claim = random.choice(PORTS), socket.socket(socket.AF_UNIX)
         try:

@@ -17,7 +17,7 @@ NOTES = "/var/tmp/notes"
 OLD, NEW = "/opt/test/old.deb", "/opt/test/mainstay_*.deb"
 OTHER_IMAGE = "docker.io/library/large0:1"
 DEADLINE = 600
-# How often one version is installed over the other, and the minimum number of pods that run meanwhile.
+# How often one version is installed over the other, and the minimum number of pods that run in the meantime.
 UPGRADES = int(os.environ.get("MAINSTAY_UPGRADES", "5"))
 PODS = int(os.environ.get("MAINSTAY_UPGRADE_PODS", "0"))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In an IPC and a network namespace of the test's own. */
+/* The test has its own IPC and network namespaces. */
 
 #include "agent/shim/sysctls.h"
 

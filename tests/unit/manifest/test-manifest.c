@@ -11,7 +11,7 @@
 
 #define EVERYTHING SOURCE_DIR "/tests/unit/manifest/everything.yaml"
 
-/* The rest of a valid pod; line 5 is the first of the test's. */
+/* The rest of a valid pod; line 5 is the first one of the test. */
 #define HEAD      "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
 #define CONTAINER "  containers: [{name: c, image: busybox}]\n"
 
