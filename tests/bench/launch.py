@@ -43,7 +43,7 @@ class Bench:
         self.figures.compare("exit -> restarted process runs, over runc run", restarts, bares, 3.0)
 
     def boots(self, samples):
-        """Seconds from the agent's start, with a manifest in the directory, like after a boot."""
+        """Seconds from the agent's start, with a manifest in the directory, as after a boot."""
         ours, bares = [], []
         for i in range(samples):
             name = f"boot{i}"

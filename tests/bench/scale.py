@@ -22,7 +22,7 @@ LINE = "0123456789" * 10
 # Ends on request.
 SCRIPT = f"trap 'exit 0' TERM; {bare.SCRIPT.replace('exec sleep 100000', 'sleep 100000 & wait')}"
 MIB = 1 << 20
-MISSING = 0.25  # seconds for which the agent waits for a file that may come back
+MISSING = 0.25  # seconds for which the agent waits for a file that may reappear
 
 
 def cpu_ms(pids):

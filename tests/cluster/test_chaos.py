@@ -31,7 +31,7 @@ def one_of(name, kind):
 
 
 def reported_name(pod):
-    """The name under which a pod is reported: one that this node created and the controller manager took over has the
+    """The name under which a pod is reported: a pod that this node created and the controller manager took over has the
     name of the controller's pod."""
     source = pod["metadata"]["annotations"]["mainstay.dev/source"]
     return source[len("api (as "):-1] if source.startswith("api (as ") else pod["metadata"]["name"]

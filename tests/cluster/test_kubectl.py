@@ -460,7 +460,7 @@ def test_metrics_are_read_through_the_proxy_of_the_server(plane, module_node):
 
 
 def test_metrics_are_readable_with_the_token_of_an_authorized_account(plane, module_node):
-    """The metrics are read at the node itself, like by metrics-server."""
+    """The metrics are read from the node itself, as metrics-server does."""
     kubectl, account = Kubectl(plane, module_node, "websocket"), f"{module_node.namespace}:scraper"
     kubectl.run("create", "serviceaccount", "scraper")
     token = kubectl.run("create", "token", "scraper").decode().strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One test on a node that the tests of its module share: its pods and objects have its name and go away with it."""
+"""One test on a node that the tests of its module share: its pods and objects have its name and are removed with it."""
 
 import contextlib
 

@@ -224,7 +224,7 @@ static inline void layout_add(Layout *layout, const void *data, size_t length) {
         tar_add(&layout->tar, &(TarEntry){ .name = name, .data = data, .size = length });
 }
 
-/* Appends printed text to a string that grows. */
+/* Appends formatted text to a growing string. */
 static inline void append_text(char **text, const char *format, ...) printf_like(2, 3);
 static inline void append_text(char **text, const char *format, ...) {
         cleanup_free char *more = NULL;

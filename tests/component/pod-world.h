@@ -150,7 +150,7 @@ static inline void make_image(PodWorld *world) {
         }
 }
 
-/* A mount namespace in which all mounts are shared, like on a host with systemd: mounts that a shim
+/* A mount namespace in which all mounts are shared, as on a host with systemd: mounts that a shim
  * makes in the wrong place would be visible here. It is separate from the machine's own namespace,
  * in which other programs may mount. */
 static inline void become_host(void) {

@@ -37,7 +37,7 @@ BAD_NAME = re.compile(r"^(?:what|that|of|where|whoever)_|_lacks?_(?!of_)|_mend(?
 
 
 def paragraphs(lines):
-    """Joins the lines of (number, text) to paragraphs: (number of the first line, text)."""
+    """Joins the lines of (number, text) into paragraphs: (number of the first line, text)."""
     first, words = 0, []
     for number, text in [*lines, (0, "")]:
         text = text.strip()

@@ -46,7 +46,7 @@ def conflict(kind, name, why="the object has been modified; please apply your ch
 
 
 def invalid(kind, name, causes):
-    """The refusal of an invalid object; 'causes' has the reason, the message and the field of each cause."""
+    """The refusal of an invalid object; 'causes' contains the reason, the message and the field of each cause."""
     parts = [f"{place}: {message}" for _, message, place in causes]
     text = parts[0] if len(parts) == 1 else "[" + ", ".join(parts) + "]"
     title = f"{kind.kind}.{kind.group}" if kind.group else kind.kind

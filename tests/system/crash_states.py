@@ -113,8 +113,8 @@ class Recording:
     """Operations in their order. Each is a tuple: ("bind", directory, name, node), ("unbind", directory, name),
     ("move", directory, name, new directory, new name, node), ("swap", directory, name, new directory, new name, node,
     new node), ("data", file, offset or None at the end, bytes), ("cut", file, length), ("attribute", node, name, value,
-    or None if it was removed). For each operation, 'synced' has the number of operations after which it is certainly on
-    the disk, and 'lines' has its line in the trace."""
+    or None if it was removed). For each operation, 'synced' contains the number of operations after which it is
+    certainly on the disk, and 'lines' its line in the trace."""
 
     def __init__(self, top):
         self.top, self.root = top, Directory()

@@ -284,7 +284,7 @@ class Node:
         return waiting_state(pod, container).get("message", "")
 
     def wait_restarts(self, name, count, container="main", deadline=world.DEADLINE):
-        """Waits until a container runs after at least so many restarts; returns its status."""
+        """Waits until a container runs after at least this number of restarts; returns its status."""
         pod = self.wait_pod(name, lambda pod: any(
             status["name"] == container and status["restartCount"] >= count and "running" in status["state"]
             for status in pod["status"].get("containerStatuses", [])), f"runs, restarted {count} times", deadline)

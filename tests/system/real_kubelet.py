@@ -101,7 +101,7 @@ class RealKubelet:
         world.wait(answers, self.said)
 
     def load(self, archives):
-        """Loads the images, and a sandbox image that has the content of the first one and only waits."""
+        """Loads the images, and a sandbox image with the content of the first one, whose program only waits."""
         layout = f"{self.directory}/layout"
         for archive in archives:
             self.ctr("images", "import", archive)

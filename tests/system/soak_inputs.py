@@ -173,7 +173,7 @@ class Daemons:
 
 
 class Archives:
-    """Images in preload/, each with its name in a file. They come and go."""
+    """Images in preload/, each with its name in a file. They are added and removed."""
 
     def __init__(self, soak, directory):
         self.soak, self.paths = soak, {}

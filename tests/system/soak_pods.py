@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pods of the soak test: the content of each manifest, and the pods that must run because of it. Each container's
-command line has a word with the pod, the container and the version of the manifest, so that a process shows to which
-manifest it belongs."""
+command line contains a word with the pod, the container and the version of the manifest, which shows to which manifest
+a process belongs."""
 
 import itertools
 import os

@@ -115,7 +115,7 @@ def test_cve_2019_5736_a_container_does_not_overwrite_the_runtime_or_the_shim(no
 
 @pytest.mark.parametrize("how", ["volume-of-the-image", "link", "link-to-volume"])
 def test_cve_2019_16884_and_2023_27561_proc_is_the_procfs_of_the_container(node, how):
-    """An image or a volume replaces /proc by a directory, so that the writes of the runtime have no effect."""
+    """An image or a volume replaces /proc with a directory, so that the writes of the runtime have no effect."""
     fake = {"fake/": b"", "fake/self/": b"", "fake/self/attr/": b"", "fake/self/attr/exec": b"", "fake/self/status": b"fake"}
     proc = {"proc/": b""} if how == "volume-of-the-image" else {"proc": Link("/fake" if how == "link" else "/volume")}
     rest = {name: data for name, data in ORDINARY.items() if name != "proc/"}

@@ -17,7 +17,7 @@ from test_survival import identities, starter, starts
 from world import wait
 
 PODS = 60
-PASSERS = 10  # pods that come and go in the meantime
+PASSERS = 10  # pods that are added and removed in the meantime
 GROWTH = 1 << 20  # bytes that an agent may still allocate
 LARGE = '{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "large{0}"}}, "data": {{"text": "{1}"}}}}'
 
@@ -56,7 +56,7 @@ def check_untouched(node, steady):
 
 
 class Passers:
-    """Pods that come and go, and are removed in any state."""
+    """Pods that are added, and are removed in any state."""
 
     def __init__(self, node, chance):
         self.node, self.chance = node, chance

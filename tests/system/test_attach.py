@@ -243,7 +243,7 @@ class Terminal:
             try:
                 while chunk := os.read(self.master, 65536):
                     self.seen += chunk
-            except OSError:  # nothing is there now
+            except OSError:  # nothing is attached now
                 pass
             return text.encode() in self.seen
         wait(look, lambda: f"the terminal shows {text!r}; it shows {self.seen[-1000:]!r}")

@@ -195,8 +195,8 @@ def differing_data(whole, found):
 
 
 def expect_whole(recorded, images):
-    """Asserts that the layers are complete and that the pulled blobs are there; a blob of an imported layer may have
-    been pulled, too, if the pull came first."""
+    """Asserts that the layers are complete and that the pulled blobs exist; a blob of an imported layer may also have
+    been pulled, if the pull came first."""
     whole, found = f"{recorded.images}/layers", f"{images}/layers"
     assert len(os.listdir(whole)) == 4
     assert tree_of(whole) == tree_of(found)

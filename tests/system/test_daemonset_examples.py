@@ -84,7 +84,7 @@ spec:
 def test_template_at_the_wrong_depth_is_refused_with_line_and_reason(node, tmp_path):
     wrong = specs.daemonset("collector")
     template = wrong["spec"]["template"]
-    template.update(template.pop("spec"))  # next to the metadata, like in an example
+    template.update(template.pop("spec"))  # next to the metadata, as in an example
     path = tmp_path / "collector.yaml"
     path.write_text(specs.text(wrong))
     lines = path.read_text().splitlines()

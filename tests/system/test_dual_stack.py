@@ -199,7 +199,7 @@ def test_node_without_ipv6_has_an_ipv4_network(make_built_in, name):
 
 
 def test_ipv4_pods_keep_running_when_the_network_gets_ipv6(make_built_in):
-    """The pods keep running, like after an upgrade from a version whose network had IPv4 only."""
+    """The pods keep running, as after an upgrade from a version whose network had IPv4 only."""
     node = make_built_in(config={"mainstay": {"podCIDRs": ["10.189.0.0/16"]}})
     old = node.launch_seen(listener("old", "still here", ports=[{"containerPort": 8080, "hostPort": 18092}]))
     assert len(old) == 1

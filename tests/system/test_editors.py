@@ -17,7 +17,7 @@ from world import run, wait
 
 def vim(*settings):
     def save(path, text):
-        """Opens the file, replaces all lines by the text, writes."""
+        """Opens the file, replaces all lines with the text, and writes."""
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as new:
             new.write(text)
             new.flush()

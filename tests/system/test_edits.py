@@ -429,7 +429,7 @@ def test_the_active_deadline_of_a_successor_counts_from_its_own_start(node, arch
     read = time.monotonic()
     world.wait(lambda: time.monotonic() > read + seconds + 0.5, "more than the deadline has passed")
     node.preload(archive_of_other)
-    # The log has the message: the pod may have exceeded its deadline when its status is read.
+    # The log contains the message: the pod may have exceeded its deadline when its status is read.
     world.wait(lambda: node.said().count("Started container 'default/web-node1/main'") == 2,
                lambda: node.describe_pod("web", "is replaced and runs"))
 

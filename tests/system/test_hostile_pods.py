@@ -30,7 +30,7 @@ def tree(directory):
 
 
 def replace_by_link(node, path, target):
-    """Lets a container that has the log directory mounted replace a directory in it by a link."""
+    """Lets a container that has the log directory mounted replace a directory in it with a link."""
     inside = path.replace(node.log, "/log", 1)
     script = f"mv {inside} /log/old && ln -s {target} {inside} && {READY}"
     node.launch(specs.pod("attacker", specs.container(script=script, volumeMounts=[specs.mount("logs", "/log")]),

@@ -310,7 +310,7 @@ DEATHS = ["mainstayd:source.prepared", "mainstay-image:store.commit-blob", "main
 
 @pytest.mark.parametrize("point", DEATHS)
 def test_index_is_used_completely_after_a_death_at_any_point(make_failing, index, key, point):
-    """The pod of the old index runs until that of the new one is there with its image."""
+    """The pod of the old index runs until that of the new one and its image are available."""
     config = {"mainstay": {"source": settings("file://" + index.path, [key])}}
     node = make_failing(failing.FailingNode, config=config)
     index.write({"app.yaml": app()}, images=[index.add_image(image("one"), NAME)])
@@ -408,7 +408,7 @@ CUT_AT = [name for name in failing.names() if name.startswith(("mainstayd:source
 
 
 class Big(Runnable):
-    """An image of so many megabytes that cannot be compressed."""
+    """An image of this number of megabytes that cannot be compressed."""
 
     level = 0
 

@@ -665,7 +665,7 @@ def greeter(container):
 
 
 def test_an_index_that_corrects_a_rolled_back_one_is_applied(make_sourced, make_nginx, index):
-    """The index has the content to which the node has returned, so nothing changes on the node."""
+    """The content of the index is that to which the node has returned, so nothing changes on the node."""
     nginx = make_nginx()
     node = make_sourced(nginx.url(), caFile=nginx.certificate)
     good = {"greeter.yaml": greeter(specs.container()), "till.yaml": specs.daemonset("till")}

@@ -27,7 +27,7 @@ def fixture_node_on_tmpfs(make_node, request):
 
 
 def use_up_inodes(directory, n_left):
-    """Uses up all but so many inodes; returns the directory with the files that use them."""
+    """Uses up all but this number of inodes; returns the directory with the files that use them."""
     filler, i = f"{directory}/filler", 0
     os.mkdir(filler)
     try:

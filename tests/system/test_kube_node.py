@@ -66,7 +66,7 @@ def lease_of(api, name=NODE):
 
 
 def ready(api):
-    """The Node and its Lease, once they are there."""
+    """The Node and its Lease, once they exist."""
     wait(lambda: node_of(api) and lease_of(api), lambda: f"a Node and a Lease: {api.requests}")
     return node_of(api), lease_of(api)
 

@@ -241,7 +241,7 @@ def test_a_state_directory_on_exfat_is_an_error_in_the_log(make_node):
     world.run("mkfs.exfat", image)
     loop = subprocess.run(["losetup", "--find", "--show", image], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
     try:
-        # Its command line stays, and does not name the node.
+        # The FUSE process keeps running; its command line must not name the node's directory.
         subprocess.run(["mount.exfat-fuse", loop, "state"], cwd=node.directory, check=True, capture_output=True)
     finally:
         world.run("losetup", "--detach", loop)

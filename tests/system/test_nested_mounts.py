@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mounts below volumes: the mount points are made in volumes of ConfigMaps, Secrets and fields of the pod, and stay when
-these are updated; other volumes are treated like by the kubelet and runc."""
+these are updated; other volumes are treated as by the kubelet and runc."""
 
 import os
 
@@ -166,7 +166,7 @@ def test_a_restarted_container_finds_its_mount_points(node):
 
 
 def test_a_mount_point_in_a_directory_of_keys_hides_them(node):
-    """Like in the kubelet, the name directly in the volume is that of the mount point."""
+    """As in the kubelet, the name directly in the volume is that of the mount point."""
     drop_objects(node)
     node.launch(nested_pod("keys", {"a": {"configMap": {"name": "map", "items": [
         {"key": "key", "path": "sub/key"}, {"key": "key", "path": "beside"}]}}, "b": DATA_VOLUMES["secret"]},
@@ -177,7 +177,7 @@ def test_a_mount_point_in_a_directory_of_keys_hides_them(node):
 
 
 def test_a_mount_point_in_a_sub_path_must_exist(node):
-    """Like in the kubelet, no mount point is created in a subPath, nor in read-only volumes of other kinds."""
+    """As in the kubelet, no mount point is created in a subPath, nor in read-only volumes of other kinds."""
     os.makedirs(f"{node.data}/there/inner")
     drop_objects(node)
     volumes = {"h": {"hostPath": {"path": f"{node.data}/there"}}, "b": DATA_VOLUMES["secret"], "e": {"emptyDir": {}}}

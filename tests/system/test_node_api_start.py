@@ -133,8 +133,8 @@ def test_user_that_is_created_again_with_another_number_is_found(node):
 
 
 def test_user_is_found_by_a_program_that_the_agent_has_not_started(archive):
-    """The program is started like by systemd. The agent notices that the file of users has changed, in the test's own
-    /etc."""
+    """The program is started as systemd would start it. The agent notices that the file of users has changed, in the
+    test's own /etc."""
     node = StartNode(archive)
     node.write_users()
     etc = os.path.join(node.directory, "etc")

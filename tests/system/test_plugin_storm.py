@@ -231,7 +231,7 @@ class ClaimStorm(Storm):
         self.node.api.delete("pods", "default", name, grace=self.random.choice([0, 1]))
 
     def found(self):
-        """The pods. A pod that was rejected is created again, like by its controller."""
+        """The pods. A pod that was rejected is created again, as its controller would do."""
         pods = {pod["metadata"]["name"]: pod for pod in self.node.api.all("pods")}
         for name, pod in pods.items():
             if pod["status"].get("phase") == "Failed" and name in self.wanted and "deletionTimestamp" not in pod["metadata"]:

@@ -39,7 +39,7 @@ def files_of_butane():
 @pytest.mark.parametrize("files", [files_of_cloud_init, files_of_butane])
 @pytest.mark.slow
 def test_a_node_runs_the_manifests_that_an_example_writes(make_node, files):
-    """The example writes before the agent starts, like on a new machine, and once more while the agent runs."""
+    """The example writes its files before the agent starts, as on a new machine, and once more while the agent runs."""
     written = files()
     assert sorted(written) == [MANIFEST, CONFIG]
     node = make_node(start=False)

@@ -120,7 +120,7 @@ def wait_running(receiver, name):
 
 
 def queued(node):
-    """The contents of the queued files, which come and go."""
+    """The contents of the queued files, which appear and disappear."""
     directory = os.path.join(node.state, "report")
     texts = {name: world.read(os.path.join(directory, name)) for name in os.listdir(directory) if name[0] != "."}
     return {name: text for name, text in texts.items() if text is not None}

@@ -563,7 +563,7 @@ def test_the_index_of_an_image_pulled_before_the_policy_existed_is_remembered(ar
 
 
 def forget_index(node):
-    """Removes the index from the record, like in earlier versions, which recorded it only together with signatures."""
+    """Removes the index from the record, as in earlier versions, which recorded it only together with signatures."""
     for name in store_files(node, "verified"):
         path = os.path.join(node.state, "images", "verified", name)
         text = re.sub(r'"indexDigest":"[^"]*",', "", world.read(path).rstrip().rpartition("\n")[0]) + "\n"

@@ -244,7 +244,7 @@ def run_helper(*words, **options):
                           **options).stdout
 
 
-# The program runs like under systemd: without chroot(), on a system on which it may only write its own directories.
+# The program runs as under systemd: without chroot(), and with write access only to its own directories.
 IN_UNIT = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """mount --bind "$1" "$1"
 mount -o remount,bind,ro /
 shift

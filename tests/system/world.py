@@ -168,8 +168,8 @@ def sockets_of_port(port, state=None):
 
 
 def free_port():
-    """A free port on loopback for a server that will be started soon. A socket whose name has the number claims it, so
-    that no other test gets it in the meantime."""
+    """A free port on loopback for a server that will be started soon. A socket whose name contains the number claims
+    it, so that no other test gets it in the meantime."""
     while True:
         port, claim = random.choice(PORTS), socket.socket(socket.AF_UNIX)
         try:

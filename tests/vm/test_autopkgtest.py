@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of debian/tests, in order, executed like by autopkgtest: by root on a machine with the package, which was
+"""The tests of debian/tests, in order, executed as by autopkgtest: by root on a machine with the package, which was
 just installed or, with $MAINSTAY_OLD_PACKAGE, has replaced an earlier one while a pod ran."""
 
 import os

@@ -39,7 +39,7 @@ static void leave_group(void) {
         EXPECT_EQ(umount2(ROOT, MNT_DETACH), 0);
 }
 
-/* Attached like by a runtime: nothing is allowed. */
+/* Attached as by a runtime: nothing is allowed. */
 static void attach_refusal(void) {
         struct bpf_insn program[] = { { .code = BPF_ALU64 | BPF_MOV | BPF_K },
                                       { .code = BPF_JMP | BPF_EXIT } };
