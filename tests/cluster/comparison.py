@@ -301,7 +301,7 @@ def compare(nodes, workloads, restart):
             run.advance()
     while any(run.is_busy() for run in runs):
         poll_all(runs)
-    time.sleep(2)  # the last events are on their way
+    time.sleep(2)  # the last events may not have arrived yet
     events = {node: node.client.all("events", node.namespace) for node in nodes}
     return [{"node": describe_node(node), **{run.name: describe(run, events[node]) for run in runs if run.node is node}}
             for node in nodes], list(events.values())

@@ -647,7 +647,7 @@ def memory_total():
 
 
 def eater(mib, **resources):
-    """A container that uses memory in a volume."""
+    """A container that fills a volume in memory."""
     return specs.container(script=EAT.format(mib * MIB), volumeMounts=[specs.mount("m", "/m")],
                            resources={"requests": {"memory": resources.get("request", "1Mi")}})
 

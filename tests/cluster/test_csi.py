@@ -73,7 +73,7 @@ class Driver:
         sidecars = [{"name": name, "image": image, "args": ["--v=5", "--csi-address=/csi/csi.sock", *more], "env": env,
                      "securityContext": {"privileged": True}, "volumeMounts": [mount("socket-dir", "/csi")]}
                     for name, image, more in controllers]
-        if controllers:  # it calls losetup, which its published image has
+        if controllers:  # it calls losetup, which its published image contains
             plugin["env"] = env + [{"name": "PATH", "value": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}]
             plugin["volumeMounts"] += [mount("usr", "/usr"), mount("lib", "/lib"), mount("lib64", "/lib64")]
         self.kind = "StatefulSet" if controllers else "DaemonSet"

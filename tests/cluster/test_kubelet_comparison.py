@@ -54,7 +54,7 @@ ON_PURPOSE = [
     ("node", "label feature.node.kubernetes.io/*", "mainstay", "labels of the operating system, by which a pod can choose its node"),
 ]
 
-# Facts that the kubelet has only on a slow machine.
+# Facts that the kubelet causes only on a slow machine.
 SLOW_CONTAINERD = "containerd did not stop a container in time"
 LATE_NOTICE = "containerd hears of the kill only after the container has ended"
 SOMETIMES = [

@@ -205,7 +205,7 @@ def test_serving_certificate_is_issued_once_approved(make_node, plane):
                     "-CAfile", plane.authority.cert, path], check=True)
 
 
-# A node that is quiet
+# An idle node
 
 def requests_of(node):
     """The requests that were sent to the server since the agent was started, and those that are open watches now."""

@@ -378,7 +378,7 @@ static char *write_manifest(const char *name, const char *text) {
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n" \
         "  hostNetwork: true\n  containers:\n  - name: app\n    image: busybox\n"
 
-/* The output has all errors, not only the first one. */
+/* The output contains all errors, not only the first one. */
 static void expect_all_errors(void) {
         cleanup_free char *broken = write_manifest(
                 "broken.yaml", GOOD "    tty: 1\n---\napiVersion: v1\nkind: Nodes\n");

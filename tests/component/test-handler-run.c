@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a container over the network, mostly to servers that misbehave. */
+/* Network requests to containers, mostly to servers that misbehave. */
 
 #include "agent/pods/probe/handler-run.h"
 

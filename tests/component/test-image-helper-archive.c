@@ -381,7 +381,7 @@ TEST(an_invalid_image_does_not_prevent_the_import_of_others)
                             "\"org.opencontainers.image.ref.name\":\"app:%zu\"}},",
                             type, layout.last, layout.last_length, i);
         }
-        /* The manifest of the image is missing in the archive. */
+        /* The manifest of the image is missing from the archive. */
         append_text(&index, "{\"mediaType\":\"%s\",\"digest\":\"sha256:%064d\",\"size\":7}]}", type,
                     7);
         layout_end(&layout, index, archive);

@@ -94,7 +94,7 @@ class Relay:
         self.listener = self.listen()
         self.port = self.listener.getsockname()[1]
         self.pairs, self.lock = [], threading.Lock()
-        self.used = set()  # clients of connections that were forwarded
+        self.used = set()  # clients whose connections were forwarded
         self.n_accepted = 0
         self.stopping = False
         threading.Thread(target=self.accept, daemon=True).start()

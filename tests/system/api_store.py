@@ -79,7 +79,7 @@ class Store:
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.version = version
-        self.chosen_uids = {}  # UIDs that a test chooses, by plural and name, as if they were known elsewhere
+        self.chosen_uids = {}  # UIDs that a test chooses, by plural and name
         self.oldest = version  # a watch from an earlier version has expired
         self.objects = {plural: {} for plural in KINDS}
         self.history = {plural: [] for plural in KINDS}

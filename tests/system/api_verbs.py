@@ -32,7 +32,7 @@ class Request:
     def __init__(self, method, target, user, body=None, content_type=JSON):
         self.at = time.monotonic()
         self.method, self.target, self.user, self.body, self.content_type = method, target, user, body, content_type
-        self.code = None  # of the answer
+        self.code = None  # status of the answer
         self.changed_labels, self.changed_taints = (), False
         url = urlsplit(target)
         self.path, self.query = url.path, dict(parse_qsl(url.query, keep_blank_values=True))
@@ -87,7 +87,7 @@ class Api:
         self.grants, self.tokens_issued = set(), []
         self.tokens = {}  # the users that reviews return, by token
         self.injects_tokens = self.has_controllers = True
-        self.token_life = None  # seconds, regardless of the request
+        self.token_life = None  # in seconds; overrides that of the request
         for namespace in NAMESPACES:
             self.create(Request("POST", "/api/v1/namespaces", ADMIN, {"metadata": {"name": namespace}}))
         self.create(Request("POST", "/api/v1/namespaces/default/services", ADMIN, KUBERNETES_SERVICE))

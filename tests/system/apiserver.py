@@ -117,7 +117,7 @@ class Listener(http.server.ThreadingHTTPServer):
             request.settimeout(world.DEADLINE)
             with self.api_server.context.wrap_socket(request, server_side=True) as wrapped:
                 with self.lock:
-                    if self.is_closed:  # during the handshake it could not be closed
+                    if self.is_closed:  # it was not registered yet when the server closed its connections
                         return
                     self.connections.add(wrapped)
                 try:
@@ -155,9 +155,9 @@ class ApiServer:
         self.store = self.api.store
         self.requests, self.faults, self.tokens = [], [], {"admin": ADMIN}
         self.api.tokens = self.tokens
-        self.clients = [self.authority.cert]  # whose certificates name a user
+        self.clients = [self.authority.cert]  # the authorities of client certificates
         self.bookmark_seconds = BOOKMARK_SECONDS
-        self.watches = 0  # open now
+        self.watches = 0  # currently open
         self.n_speechless = 0  # connections that ended before a request
         self.halt = threading.Event()
         self.use_certificate(*self.authority.server())
@@ -273,7 +273,7 @@ class ApiServer:
             self.finish(handler, request, refusal.code, refusal.status, refusal.headers)
         except ValueError as error:
             self.finish(handler, request, 400, access.Refusal(400, "BadRequest", str(error)).status)
-        except (AttributeError, KeyError, TypeError) as error:  # objects that a test has broken
+        except (AttributeError, KeyError, TypeError) as error:  # the test has stored invalid objects
             self.finish(handler, request, 500, access.Refusal(500, "InternalError", repr(error)).status)
 
     @staticmethod

@@ -124,7 +124,7 @@ class DevicePlugin:
         self.calls = []  # ("Allocate", [IDs]), …
         self.answer = lambda ids: field(1, field(1, field(1, "DEVICES") + field(2, ",".join(ids))))
         self.errors = {}  # method: text
-        self.hold = None  # an event that Allocate waits for
+        self.hold = None  # an event for which Allocate waits
         self.server = None
         self.serve()
 

@@ -62,7 +62,7 @@ class Node:
         """Puts an image archive into preload/; 'store' contains an agent's result for it, so that nothing must be
         imported."""
         self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
-        os.chmod(self.directory, 0o711)  # pods with their own users pass through here, like through /run
+        os.chmod(self.directory, 0o711)  # users of pods must be able to traverse it, like /run
         for name in ("manifests", "state", "run", "log", "staging", "data"):
             path = os.path.join(self.directory, name)
             os.mkdir(path)
@@ -91,7 +91,7 @@ class Node:
         document = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
                     "cgroupRoot": self.cgroup_root,
                     "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
-                    # The free space of this machine's disk must not matter.
+                    # Independent of the free space on this machine's disk.
                     "evictionHard": {"memory.available": "100Mi"}, **fields}
         if RUNTIME:
             document["mainstay"] = {"runtime": RUNTIME, **document.get("mainstay", {})}

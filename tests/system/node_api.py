@@ -27,7 +27,7 @@ USER_ID = 64123  # the user of mainstay-api on a machine on which it is not inst
 class NodeApi:
     """The program, with a node's agent."""
 
-    process = None  # of the test's own
+    process = None  # started by the test
 
     def __init__(self, node, idle=0):
         self.node = node

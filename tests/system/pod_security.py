@@ -101,7 +101,7 @@ class Maker:
         context = self.own_context()
         self.set_or_drop(context, "privileged", True, True, False)
         if context["privileged"]:
-            context.pop("allowPrivilegeEscalation", None)  # false with it is not valid
+            context.pop("allowPrivilegeEscalation", None)  # false is not valid with privileged
 
     def change_escalation(self):
         self.set_or_drop(self.own_context(), "allowPrivilegeEscalation", None, True, False)
@@ -175,7 +175,7 @@ class Maker:
             is_host_process = self.pick(True, False)
             self.spec.setdefault("securityContext", {})["windowsOptions"] = {"hostProcess": is_host_process}
             if is_host_process:
-                self.spec["hostNetwork"] = True  # which is required
+                self.spec["hostNetwork"] = True  # required by hostProcess
             return
         self.spec["os"] = {"name": self.pick("windows", "linux")}
         if self.spec["os"]["name"] == "windows" and self.rng.random() < 0.8:

@@ -12,7 +12,7 @@ import specs
 import world
 
 PAUSE = "localhost/pause:1"
-NAMESPACE = "k8s.io"  # of containerd, for the images and containers of a kubelet
+NAMESPACE = "k8s.io"  # containerd's namespace for the images and containers of a kubelet
 CONTAINERD = """version = 2
 root = "{0}/root"
 state = "{0}/state"

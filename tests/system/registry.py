@@ -127,7 +127,7 @@ def document(value):
 class Blobs:
     """An image in memory: layers of files, a configuration, a manifest."""
 
-    level = 1  # of the compression
+    level = 1  # of the gzip compression
 
     def __init__(self, layers, architecture=None):
         self.blobs = {}

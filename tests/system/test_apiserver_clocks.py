@@ -126,7 +126,7 @@ def test_certificates_are_requested_rarely_if_a_fast_clock_makes_them_expire(mak
     while time.monotonic() < start + 20 or not member.api.get("nodes", None, NODE_NAME):
         assert time.monotonic() < start + world.DEADLINE, "the server accepts them"
         approve_all(member)
-        time.sleep(1.5)  # another second of expiry each
+        time.sleep(1.5)  # so that each expires in another second
     limit = 3 + (time.monotonic() - start) // 60 * 2  # with a back-off of a minute or more
     assert approve_all(member) <= limit, "two by the token, one by the certificate, and rarely others"
 

@@ -148,7 +148,7 @@ def test_invalid_daemonset_does_not_affect_others(make_member, spec):
     wait(lambda: not pods_of(member, "good"), "the pod goes")
 
 
-# Pods that the controller has bound, while it is away
+# Pods that the controller has bound before it went away
 
 TOLERATED = [("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule"),
              ("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule"),

@@ -108,7 +108,7 @@ def test_expired_watch_lists_again_and_stops_no_pod(make_member, how):
     wait(lambda: fault.struck == 2, "two watches that have expired")
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
-    # A connection that was dropped in its handshake causes one more list, because the server counts as down.
+    # A connection that is dropped during its handshake causes one more list, because the server then counts as down.
     first = next(one for one in member.api.asked("watch", "pods") if one.fault is fault)
     assert len(lists(member, since=first.at)) <= 2, f"one list for each: {lists(member, since=first.at)}"
 

@@ -22,7 +22,7 @@ from world import wait
 HOUR = 3600
 YEAR = 365 * 24 * HOUR
 AHEAD = 10 * YEAR
-TO_1970 = 24 * HOUR - int(time.time())  # to its second day
+TO_1970 = 24 * HOUR - int(time.time())  # to the second day of 1970
 
 
 def think(node, name):
@@ -229,6 +229,6 @@ def test_probes_back_off_and_grace_periods_are_unaffected_by_a_jumping_clock(mak
     probes, restarts = len(world.read(f"{node.data}/probes")) - probes, node.status("fails")["restartCount"] - restarts
     passed = time.monotonic() - start  # read last: all counted events happened within this time
     assert 0 < probes <= passed + 3, "a probe each second, at most"
-    # 10, 20, 40 … seconds
+    # The back-offs are 10, 20, 40 … seconds.
     assert restarts <= math.log2(passed / 10 + 2) + 1
     node.set_clock(0)

@@ -271,7 +271,7 @@ def test_kills_do_not_prevent_a_rollback(node):
     assert "DaemonSetRollback" in run_cli(node, "describe", "ds", "logs")
     node.restart()
     wait_for(node, "1")
-    deadline["metadata"]["annotations"]["mainstay.dev/progress-deadline-seconds"] = "600"  # a busy machine needs more than 20
+    deadline["metadata"]["annotations"]["mainstay.dev/progress-deadline-seconds"] = "600"  # more than 20, for a busy machine
     node.drop(locked(node, "3", ALONE, **deadline))
     wait_for(node, "3")
     assert "successfully rolled out" in run_cli(node, "rollout", "status", "ds/logs")

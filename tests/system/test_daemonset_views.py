@@ -98,7 +98,7 @@ def test_rollout_status_waits_until_the_rollout_is_complete(node):
     name = pods_of(node, "logs")[-1]["metadata"]["name"]
     with watch(node, "rollout", "status", "ds/logs") as watching:
         try:
-            lines = [watching.stdout.readline()]  # the command has seen the old pod
+            lines = [watching.stdout.readline()]  # it has read the old pod
             node.wait_running(name)
             run_cli(node, "exec", name, "--", "touch", "/ready")
             lines += watching.stdout.readlines()
@@ -207,5 +207,5 @@ def test_checkpoints_are_readable_by_root_only(node):
     directory = f"{node.state}/daemonsets"
     assert os.stat(directory).st_mode & 0o777 == 0o700
     wait(lambda: len(os.listdir(directory)) == 1, "no file is being written")
-    names = [name for name in os.listdir(directory) if not name.endswith(".tmp")]  # one may be written again
+    names = [name for name in os.listdir(directory) if not name.endswith(".tmp")]  # one may be being rewritten
     assert [os.stat(f"{directory}/{name}").st_mode & 0o777 for name in names] == [0o600]

@@ -83,7 +83,7 @@ def test_a_shim_that_disconnects_while_there_are_no_descriptors_is_not_lost(node
     leave_descriptors(node.agent.pid, 0)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.settimeout(world.DEADLINE)
-        client.connect(path)  # as a second agent: the first one is disconnected until it has connected again
+        client.connect(path)  # like a second agent, which disconnects the first one until that reconnects
         signal.sigtimedwait([], 3)
         assert world.is_alive(pid) and world.is_alive(shim)
         free_descriptors(node)

@@ -19,7 +19,7 @@ from registry import BadRegistry, Blobs
 from sampling import some
 from test_deltas import NEW, OLD, delta_of
 
-TEMPORARY = 75  # an exit status
+TEMPORARY = 75  # an exit status of mainstay-image
 SPREAD = 6
 PARTS = 8
 OUT_OF_MEMORY = "Cannot allocate memory"
@@ -32,7 +32,7 @@ class Helper(failing.Failing, Puller):
         super().__init__(directory)
         os.makedirs(self.directory)
         self.words, self.settings, self.before = words, settings or {}, before
-        self.others = []  # other contents of the store that are right
+        self.others = []  # other correct contents of the store
         self.image_archive = None
 
     def reset(self):
@@ -111,7 +111,7 @@ def fixture_make_helper(archive, tmp_path):
         helper = Helper(tmp_path / "delta", ["pull", name], settings, first.store)
         helper.reset()
         helper.act_well()
-        helper.others.append(helper.describe())  # without the delta
+        helper.others.append(helper.describe())  # the content without the delta
         deltas.offer(registry.image, deltas.artifact(old, registry.image, delta_of(OLD[0], registry.image)))
         return helper
 

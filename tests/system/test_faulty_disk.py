@@ -329,7 +329,7 @@ def test_an_archive_is_read_again_if_its_store_was_removed_meanwhile(make_node, 
         """Removes the directory when the archive is about to be decompressed there."""
         if path == f"{node.state}/images/tmp" and call.arguments[2] & TMPFILE and not removed:
             removed.append(path)
-            while os.path.exists(f"{node.state}/images"):  # others may write there at this moment
+            while os.path.exists(f"{node.state}/images"):  # other processes may write there at this moment
                 shutil.rmtree(f"{node.state}/images", ignore_errors=True)
     disk.rule = remove
     with open(archive, "rb") as plain, gzip.open(f"{node.staging}/busybox.tar.gz", "wb") as packed:

@@ -20,7 +20,7 @@ from world import wait
 DAY = 24 * 3600
 STEP = 2 * 3600
 SECTOR = 512
-ATTEMPT_MAX = 8 << 10  # of files and directories
+ATTEMPT_MAX = 8 << 10  # bytes of files and directories
 DEVICE_MAX = 32 << 10  # with the inodes and bitmaps that the file system writes for them
 PROBED = 50
 FOR_A_LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOATIME

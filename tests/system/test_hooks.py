@@ -60,7 +60,7 @@ def test_containers_after_one_with_a_post_start_hook_wait_for_its_end(node):
     node.wait_waiting("slow", "ContainerCreating", "next")
     release(node)
     node.wait_running("slow")
-    # At least once: the hook of the killed agent may end, too.
+    # At least once: the hook that the killed agent started may end, too.
     world.wait(lambda: list(dict.fromkeys(hook_records(node))) == ["started", "hook", "next"],
                lambda: f"their order: {hook_records(node)}")
 

@@ -418,7 +418,7 @@ def test_damaged_record_of_trusted_keys_is_reported_and_accepts_no_new_index(mak
     node.wait_running("web")
     init = node.init("web")
     path = os.path.join(node.state, "sources", "source", "trust", "shops")
-    node.stop()  # a process that reads the source may have read the record before
+    node.stop()  # otherwise a process might have read the record before
     text = world.read(path)
     os.unlink(path)
     if damage == "a directory":
@@ -642,7 +642,7 @@ def test_an_index_that_is_ready_in_time_stays_and_is_followed(make_sourced, make
     index.write({"web.yaml": specs.pod("web"), "db.yaml": labelled("db", "2")}, **DEADLINE)
     wait_in_use(node, 2)
     wait(lambda: os.path.exists(f"{node.state}/sources/source/current/proven"), "it counts as good")
-    # Later the index may misbehave in any way.
+    # An index without a deadline is never rolled back.
     index.write({"web.yaml": bad_pod("web"), "db.yaml": labelled("db", "3")})
     wait_in_use(node, 3)
     node.wait_waiting("web", "CrashLoopBackOff")

@@ -120,7 +120,7 @@ def test_launch_server_refuses_other_programs(server, tmp_path, words):
                               stdout=subprocess.PIPE)
     printed = client.communicate(timeout=world.DEADLINE)[0]
     if words[0].startswith(".."):
-        assert printed.startswith(b"mainstay-image ")  # its own name, next to the server
+        assert printed.startswith(b"mainstay-image ")  # the program of that name next to the server
     else:
         assert client.returncode == os.EX_TEMPFAIL and not printed
 

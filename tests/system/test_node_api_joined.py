@@ -343,7 +343,7 @@ def test_the_issued_certificate_is_renewed_without_a_restart(api, make_clocked_m
     request = wait(lambda: next(iter(serving_requests(api)), None), lambda: f"a request\n{member.said()}")
     api.approve(request["metadata"]["name"], start=-3600, seconds=360)
     wait(lambda: served_by(served, api.authority), "the first one is served")
-    member.let_pass(180)  # not more often, although it is due
+    member.let_pass(180)  # requests are not made more often, although one is due
     second = wait(lambda: next((one for one in serving_requests(api) if one["metadata"]["name"] != request["metadata"]["name"]), None),
                   lambda: f"the next request, which is held back\n{member.said()}", 180)
     first = served_certificate(served)

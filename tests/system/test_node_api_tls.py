@@ -103,7 +103,7 @@ def exchange_keys(api, *words):
 
 def test_the_key_share_of_a_client_is_accepted_without_a_retry(archive, tmp_path):
     with serve(archive, str(tmp_path)) as api:
-        assert handshake(api, TLS13)  # it listens
+        assert handshake(api, TLS13)  # the server listens
         for version in ("-tls1_3", "-tls1_2"):
             said = exchange_keys(api, version)
             assert said.count("ClientHello") == 1 and "Server Temp Key: X25519" in said, said

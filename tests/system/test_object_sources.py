@@ -312,7 +312,7 @@ def test_object_is_shared_between_sources_if_configured(sources, come, go):
     put_all(sources)
     run_reader(sources, come)
     node.start()
-    node.wait_running(f"reader-{come}")  # the objects of that source are here
+    node.wait_running(f"reader-{come}")  # the objects of that source have arrived
     run_reader(sources, go)
     node.wait_running(f"reader-{go}")
     expect_own(node, come)

@@ -376,7 +376,7 @@ def test_mounts_of_a_privileged_container_propagate_to_the_host(node):
     try:
         world.run("mount", "--make-shared", shared)
         node.launch(specs.pod("mounts", specs.container(
-            script="mount -t tmpfs tmpfs /v/inner && echo x > /v/inner/file\n" + specs.IDLE,  # waited for, so that it has closed the file
+            script="mount -t tmpfs tmpfs /v/inner && echo x > /v/inner/file\n" + specs.IDLE,  # sets its trap after it has closed the file
             securityContext={"privileged": True},
             volumeMounts=[specs.mount("v", "/v", mountPropagation="Bidirectional")]),
             volumes=[specs.host_path("v", shared)]))

@@ -102,7 +102,7 @@ def test_removed_socket_deregisters_and_a_new_one_registers_again(node, registry
     wait_counts(node, 2, 2)
     plugin.set_devices({"x": HEALTHY})
     wait_counts(node, 1, 1)
-    registrant.serve()  # the old one is removed, and this one is made, within a moment
+    registrant.serve()  # replaces the old socket within a moment
     wait(lambda: registrant.statuses == [REGISTERED] * 3, lambda: registrant.statuses)
     wait_counts(node, 1, 1)
 

@@ -44,7 +44,7 @@ class Storm:
         self.driver.stop()
         self.plugin.stop()
 
-    # A pod whose process runs has its volume
+    # While a process of the pod runs, its volume is mounted
 
     def unpublish(self, call):
         target = call["target"]

@@ -83,7 +83,7 @@ def wait_beside(node, name):
 
 def test_a_revision_that_is_not_ready_in_time_is_rolled_back_once(node):
     run_good(node, noted(node, "1", specs.IDLE))
-    node.drop(noted(node, "2", "exit 1", seconds=10))  # seconds in which it has certainly been tried
+    node.drop(noted(node, "2", "exit 1", seconds=10))  # long enough for a first attempt
     pod = wait_version(node, "1", rolled_back=True)
     assert why(pod).startswith("Rolled back: revision 2 of web.yaml did not become ready within 10s: container main: "), why(pod)
     assert why(pod) in node.said() and "PodRollback" in node.cli("get", "events").stdout

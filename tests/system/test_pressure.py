@@ -196,7 +196,7 @@ def test_a_soft_threshold_honours_the_grace_period_of_the_pod(make_node):
                              "evictionMaxPodGracePeriod": 20})
     pod = eater("polite", 90, terminationGracePeriodSeconds=20)
     pod["spec"]["containers"][0]["command"][2] = "trap 'b=1' TERM; " + EAT.format(90).replace(
-        specs.IDLE, "until [ $b ]; do sleep 0.1; done; sleep 2; echo bye")  # also if the signal arrives while it allocates
+        specs.IDLE, "until [ $b ]; do sleep 0.1; done; sleep 2; echo bye")  # the signal may arrive while it allocates
     node.drop(pod)
     wait_evicted(node, "polite")
     world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it had time to end")
@@ -217,7 +217,7 @@ def _small_disk(archive):
     """A node whose state is on a separate file system of 64 MiB."""
     node = start_small_disk(archive)
     yield node
-    node.finish()  # and unmounts it, by force
+    node.finish()  # also unmounts the disk, by force
 
 
 def writer(name, script, **spec):

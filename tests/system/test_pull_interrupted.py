@@ -108,7 +108,7 @@ def test_a_layer_completed_by_a_second_pull_is_kept_and_the_partial_one_removed(
     registry, kill, starts = interrupt(puller, serve)
     image = registry.image
     expect_pulled(puller, puller.pull(registry))
-    assert len(starts) > 1 and starts[-1] == 0  # not from the registry of the first image
+    assert len(starts) > 1 and starts[-1] == 0  # the second one comes from another registry
     kill()
     assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
     expect_pulled(puller, puller.pull(registry))

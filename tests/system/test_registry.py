@@ -334,7 +334,7 @@ def layer_with(node, name):
 
 
 DAMAGE = {
-    "bin/busybox": (lambda path: os.truncate(path, 1000), None),  # which has hundreds of names
+    "bin/busybox": (lambda path: os.truncate(path, 1000), None),  # it has hundreds of hard links
     "bin/sh": (os.unlink, "is missing"),
     "bin": (lambda path: os.chmod(path, 0o700), "differs in owner, mode or time"),
     "surplus": (lambda path: os.symlink("x", path), "is not part of the image"),

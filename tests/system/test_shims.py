@@ -155,7 +155,7 @@ def test_one_container_runs_whichever_process_dies_around_a_runtime_call(make_no
         node.drop(specs.pod("web"))
         if word == "delete":
             node.wait_running("web")
-            world.kill_all([node.init("web")])  # the next attempt starts, and this one is deleted
+            world.kill_all([node.init("web")])  # the next attempt starts, and the old one is deleted
         world.wait(lambda: os.path.exists(held), f"the runtime hangs {when} its work")
         shim = node.shim("web")
         for name in victims.split("-"):

@@ -23,7 +23,7 @@ from soak_pods import SoakPod
 MINUTES = float(os.environ.get("MAINSTAY_SOAK_MINUTES", "240"))
 STIRRED_SECONDS = 60  # the approximate time of disturbances before each check
 CHECKS_OF_A_MEASUREMENT = 4
-LAST_STEPS = 40  # are printed with a failure
+LAST_STEPS = 40  # printed if the test fails
 STEADY = {"steady-idle": {}, "steady-counter": {"kind": "counter"}, "steady-probes": {"probes": True},
           "steady-volumes": {"objects": True, "disk": True}, "steady-sides": {"init": True, "side": True},
           "steady-network": {"network": True}, "mortal-network": {"network": True, "side": True},

@@ -373,7 +373,7 @@ def set_blob(which, **members):
 def other_digest(index, entry, platform):
     wrong = image("other")
     index.add_image(wrong, NAME)
-    platform["digest"] = wrong.digest  # whose size and blobs the index does not have
+    platform["digest"] = wrong.digest  # the index has the size and blobs of the other image
 
 
 def not_an_image(index, entry, platform):

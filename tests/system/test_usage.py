@@ -24,7 +24,7 @@ def fixture_node(archive):
     world.enter_cgroup(agent_cgroup(node), node.agent.pid)
     node.launch(specs.pod("web", specs.container(script="echo one\n" + specs.IDLE),
                           specs.container("echo", script=LISTEN.format(world.free_port()))))
-    node.init("web", "echo")  # has executed its program: the runtime, which has threads, is gone
+    node.init("web", "echo")  # returns when the runtime, which has threads, has executed the program
     yield node
     node.finish()
 

@@ -229,7 +229,7 @@ def enter_cgroup(path, pid):
             with open(f"{hierarchy}{path}/cgroup.procs", "w", encoding="ascii") as file:
                 file.write(str(pid))
         except OSError as error:
-            if not hierarchy.endswith("cpuset"):  # a new group there has no processors
+            if not hierarchy.endswith("cpuset"):  # a new cpuset has no processors
                 raise AssertionError(f"{hierarchy}{path}: {error}") from error
 
 

@@ -201,7 +201,7 @@ TEST(integers_are_parsed_in_any_notation)
         }
 }
 
-/* The key that "<text>: v" has. */
+/* The key of the mapping "<text>: v". */
 static const struct {
         const char *text;
         const char *key; /* NULL: refused */

@@ -144,7 +144,7 @@ extern FakeHttpAnswer fake_http;
 
 /* ---- the disk (fake-disk.c) ---- */
 
-/* Tasks that check paths do not end. */
+/* Makes tasks that check paths hang. */
 extern bool fake_disk_hangs;
 
 /* ---- cgroups (fake-cgroup.c) ---- */
