@@ -73,7 +73,7 @@ static void fail_in_child(void) {
 static void survive(void) {
         char *text = strdup("a text");
         void *aligned = NULL;
-        size_t nothing = strtoul("0", NULL, 10); /* which the analyzer does not see */
+        size_t nothing = strtoul("0", NULL, 10); /* hidden from the analyzer */
 
         text = realloc(text, 1000);
         if (strcmp(text, "a text") != 0 || !calloc(3, 5) || malloc(nothing) == text ||

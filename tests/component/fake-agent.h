@@ -42,7 +42,7 @@ typedef struct FakeAgent {
         char deleted[64]; /* "namespace/pod/grace" */
         char ordered[64];
         bool is_ready;
-        bool is_live; /* of the only log */
+        bool is_live; /* state of the only log */
 } FakeAgent;
 
 static FakeAgent fake_agent;

@@ -39,7 +39,7 @@ typedef struct ShimEventRecord {
 typedef struct PodWorld {
         sd_event *event;
         SandboxConfig config;
-        char *directory; /* of the test */
+        char *directory; /* test directory */
         char *run_dir;
         char *image;
         char *cgroup;
@@ -53,7 +53,7 @@ typedef struct TestPod {
         char *directory; /* <run-dir>/pods/<uid> */
         ShimEventRecord *records;
         size_t n_records;
-        size_t cursor; /* of pod_expect() */
+        size_t cursor; /* position of pod_expect() */
         struct TestExec *execs;
 } TestPod;
 
@@ -68,7 +68,7 @@ typedef struct TestExec {
 typedef struct TestContainer {
         const char *name;
         unsigned attempt;
-        const char *script; /* for "sh -c"; or: */
+        const char *script; /* for "sh -c"; alternatively: */
         const char *program;
         bool host_pids;
         int64_t memory_bytes;

@@ -147,7 +147,7 @@ static inline void serve_http(int fd) {
                 if (got <= 0)
                         return;
                 n += (size_t) got;
-                if (request[0] == 0x16) { /* this is TLS */
+                if (request[0] == 0x16) { /* a TLS handshake */
                         send_text(fd, "HTTP/1.1 400 Bad Request\r\n\r\n");
                         return;
                 }

@@ -39,7 +39,7 @@ typedef struct FleetNode {
         SteadyClock clock;
         MergedNodeLabels labels;
         ImageStore *store;
-        SourceImages named; /* by the index that is being fetched */
+        SourceImages named; /* images in the index that is being fetched */
         IndexImages *images;
         ManifestSource *source;
 } FleetNode;

@@ -17,7 +17,7 @@ typedef struct Node {
         char *directory, *kubeconfig;
         char *last_error;
         unsigned n_done;
-        bool is_server; /* its serving certificate is rotated */
+        bool is_server; /* rotates the serving certificate */
 } Node;
 
 static void on_error(const char *error, void *userdata) {
@@ -57,7 +57,7 @@ static void node_init(Node *node) {
         memset(node, 0, sizeof(*node));
         world_init(&node->world, NULL);
         REQUIRE(sigemptyset(&child) == 0 && sigaddset(&child, SIGCHLD) == 0);
-        REQUIRE(sigprocmask(SIG_BLOCK, &child, NULL) == 0); /* in the form that the loop expects */
+        REQUIRE(sigprocmask(SIG_BLOCK, &child, NULL) == 0); /* sd-event requires this */
         node->world.config.token = strdup("boot.5tr4p");
         node->directory = world_path("pki");
         node->kubeconfig = world_path("etc/kubeconfig");

@@ -152,7 +152,7 @@ static void add_pods(void) {
                          "\"status\":{\"phase\":\"Running\"}}") > 0);
         agent_add("default/web-n1/u1", web);
         agent_add("kube-system/dns-n1/u3", dns);
-        agent_add("zz/db-n1/u2", db); /* not in the order of names */
+        agent_add("zz/db-n1/u2", db); /* not added in the order of names */
 }
 
 TEST(get_pods_prints_kubectls_table)

@@ -25,7 +25,7 @@ static unsigned count_change_events(FileWatchWorld *world) {
         unsigned n;
         int r;
 
-        do { /* at least until nothing is pending */
+        do { /* until no event is pending, or longer */
                 r = sd_event_run(world->event, 20 * USEC_PER_MSEC);
                 REQUIRE(r >= 0);
         } while (r > 0 || now_boottime_usec() < until);

@@ -12,7 +12,7 @@
 
 static struct {
         sem_t has_begun, may_end, has_ended;
-        bool was_let_go; /* before the lookup timed out */
+        bool was_let_go; /* answered before the lookup timed out */
 } lookup;
 
 /* Replaces the C library's function: for one name, the DNS server responds only when the test

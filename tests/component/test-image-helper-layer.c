@@ -19,7 +19,7 @@ enum {
 typedef struct Stack {
         int fds[LAYERS_MAX];
         size_t n;
-        UnpackBudget *budget; /* of all of them; NULL: each has its own */
+        UnpackBudget *budget; /* shared by all; NULL: each has its own */
 } Stack;
 
 static void stack_done(Stack *stack) {
@@ -229,7 +229,7 @@ TEST(a_layer_is_unpacked_with_types_modes_owners_and_times)
 static const struct {
         const char *what;
         const char *refused; /* part of the message; NULL: the entry stays inside */
-        const char *inside;  /* its position then */
+        const char *inside;  /* its position in that case */
         TarEntry entries[5];
 } hostile[] = {
         { "a name that goes up",

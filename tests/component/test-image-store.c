@@ -21,7 +21,7 @@ typedef struct ImageStoreWorld {
         char *state_dir;
         char *preload;
         unsigned n_changes;
-        const char *wanted; /* by a pod */
+        const char *wanted; /* the image that a pod uses */
         unsigned n_lists;
 } ImageStoreWorld;
 

@@ -458,7 +458,7 @@ TEST(callback_may_free_the_client)
 typedef struct Gatekeeper {
         KubeGateVerdict verdict;
         unsigned n_asked;
-        unsigned status; /* of the last answer */
+        unsigned status; /* status of the last response */
 } Gatekeeper;
 
 static KubeGateVerdict decide(const KubeResponse *response, void *userdata) {

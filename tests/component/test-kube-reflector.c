@@ -17,7 +17,7 @@ typedef struct Follower {
         bool is_terse; /* objects are only counted */
         char *last_error;
         unsigned status, n_errors;
-        bool ends; /* with the first object */
+        bool ends; /* the callback ends the reflector */
 } Follower;
 
 static void record_callback(Follower *f, const char *what) {
@@ -347,7 +347,7 @@ TEST(one_reflector_at_a_time_retries_an_unreachable_server)
 {
         enum {
                 MANY = 20,
-                TRIES_MAX = 6, /* in these seconds */
+                TRIES_MAX = 6, /* within this time */
                 SECONDS = 6,
         };
         Follower followers[MANY] = { 0 };

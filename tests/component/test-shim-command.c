@@ -111,7 +111,7 @@ TEST(a_sandbox_inherits_nothing_but_its_socket)
         PodWorld world;
         TestPod pod;
 
-        REQUIRE(leak >= 0 && dup2(leak, 50) == 50); /* which survives execve() */
+        REQUIRE(leak >= 0 && dup2(leak, 50) == 50); /* inherited by execve() */
         world_init(&world);
         pod_up(&pod, &world, "alone");
         fds = print_text("/proc/%d/fd", sandbox_pid(pod.sandbox));

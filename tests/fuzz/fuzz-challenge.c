@@ -12,7 +12,7 @@
 #include <errno.h>
 
 enum {
-        VALUE_LENGTH_MAX = 2048 /* of the parameters of a challenge */
+        VALUE_LENGTH_MAX = 2048 /* maximum of a challenge's parameters */
 };
 
 static void check_parsed_challenge(const Challenge *challenge) {

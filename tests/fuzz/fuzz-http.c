@@ -31,7 +31,7 @@ typedef struct Bytes {
         size_t size;
 } Bytes;
 
-static Bytes unread; /* of the input */
+static Bytes unread; /* the rest of the input */
 static unsigned settings_flags;
 static unsigned n_agent_requests;
 static bool has_reviewed; /* so the caches may hold a result */
@@ -63,7 +63,7 @@ struct TlsStream {
         const TlsStreamHandlers *handlers;
         void *userdata;
         int http_fd, client_fd; /* libmicrohttpd's end and the client's */
-        int session_fd, far_fd; /* after HTTP */
+        int session_fd, far_fd; /* ends of a session */
         bool has_ended;
 };
 

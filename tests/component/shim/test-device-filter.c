@@ -102,7 +102,7 @@ TEST(program_allows_the_runtimes_devices_and_those_that_are_added)
         EXPECT_EQ(open_result("/dev/kmsg", O_RDONLY), 0);
         EXPECT_EQ(open_result("/dev/kmsg", O_WRONLY), -EPERM);
         EXPECT_EQ(open_result("/dev/loop-control", O_RDONLY), -EPERM);
-        replace(deny, "b 1:11 rwm 600 0:0 /dev/kmsg /dev/kmsg"); /* of the other type */
+        replace(deny, "b 1:11 rwm 600 0:0 /dev/kmsg /dev/kmsg"); /* a block device */
         EXPECT_EQ(open_result("/dev/kmsg", O_RDONLY), -EPERM);
         EXPECT_EQ(open_result("/dev/null", O_RDONLY), 0);
         leave_group();

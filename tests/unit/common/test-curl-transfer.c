@@ -26,7 +26,7 @@ TEST(equal_failures_have_equal_explanations)
                   "It is unknown. CAfile: /proc/self/fd/7 CRLfile: none", "It is unknown" },
                 { CURLE_GOT_NOTHING, 0, "Empty reply from server",
                   "the server closed the connection without a response" },
-                { CURLE_COULDNT_CONNECT, 0, "", NULL }, /* in the library's own words */
+                { CURLE_COULDNT_CONNECT, 0, "", NULL }, /* the library's own message */
                 { CURLE_WRITE_ERROR, -EFBIG, "Failure writing", "the response is too long" },
                 { CURLE_WRITE_ERROR, -ENOSPC, "Failure writing", "No space left on device" },
                 { CURLE_WRITE_ERROR, -EMSGSIZE, "Failure writing",

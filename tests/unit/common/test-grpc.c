@@ -22,8 +22,8 @@ typedef struct GrpcPair {
 /* The result of a client's call. */
 typedef struct CallRecord {
         unsigned n_messages, n_ends;
-        size_t length; /* of the last message */
-        char first;    /* its first byte */
+        size_t length; /* size of the last message */
+        char first;    /* first byte of it */
         GrpcCode code;
         char text[256];
 } CallRecord;

@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-static char calls[256]; /* in their order */
+static char calls[256]; /* names, in the order of the calls */
 static char default_namespace[] = "default";
 static bool daemonsets_fail, apiserver_fails;
 

@@ -191,7 +191,7 @@ TEST(a_pending_successor_is_left_alone_replaced_or_dropped)
         expect_one(&web_yaml, b, pending, "");
         expect_one(&web_yaml, c, pending, "edit web-n web.yaml");
         expect_one(&other_yaml, b, pending, "edit web-n other.yaml");
-        expect_one(&web_yaml, a, pending, "keep web-n web.yaml"); /* it was reverted */
+        expect_one(&web_yaml, a, pending, "keep web-n web.yaml"); /* the edit was reverted */
         expect_one(NULL, NULL, pending, "drop successor web-n");
         forget_pods();
 }

@@ -17,8 +17,8 @@ typedef struct FakeProvider {
         bool answers_later;
         uint64_t call;
         unsigned n_allocated, n_prepared, n_asked;
-        char *ids;       /* of the last Allocate, with commas */
-        char *available; /* of the last preference */
+        char *ids;       /* IDs in the last Allocate, with commas */
+        char *available; /* IDs in the last GetPreferredAllocation */
         char *included;
         size_t size;
         const char *preferred; /* one ID; NULL: none */

@@ -72,7 +72,7 @@ TEST(a_static_pod_tolerates_all_noexecute_taints)
                 { HASH "," SOURCE("file"), "\"tolerations\":[" TOLERATION "]",
                   "\"tolerations\":[" TOLERATION "]" },
                 { HASH "," SOURCE("http"), "", "" },
-                { SOURCE("file"), "", "" }, /* of a DaemonSet */
+                { SOURCE("file"), "", "" }, /* a pod of a DaemonSet */
         };
 
         for (size_t i = 0; i < N_ELEMENTS(rows); i++) {

@@ -216,7 +216,7 @@ TEST(successor_without_start_time_inherits_it)
 {
         ManifestObjects before = parse_manifest(manifest);
         const Pod *running = before.pods.items[0];
-        cleanup_with(pod_freep) Pod *desired = calloc(1, sizeof(*desired)); /* of a DaemonSet */
+        cleanup_with(pod_freep) Pod *desired = calloc(1, sizeof(*desired)); /* a DaemonSet's */
 
         EXPECT_EQ(edit_inherit_pod_identity(running, desired), 0);
         EXPECT_EQ(desired->metadata.annotations.n, 1);

@@ -19,7 +19,7 @@ enum {
 /* Adds each schema once, in the order in which fields refer to them. */
 typedef struct SchemaList {
         const Schema *items[SCHEMAS_MAX];
-        const Schema *owners[SCHEMAS_MAX]; /* that named it first */
+        const Schema *owners[SCHEMAS_MAX]; /* the schema that refers to it first */
         size_t n;
 } SchemaList;
 
@@ -57,7 +57,7 @@ static void print_range(FILE *out, const Field *field) {
 }
 
 static void print_names(FILE *out, const Field *field) {
-        size_t n_names = field_count_names(field); /* without that of records */
+        size_t n_names = field_count_names(field); /* without those only in records */
 
         for (size_t i = 1; i < n_names; i++)
                 fprintf(out, "%s%s",

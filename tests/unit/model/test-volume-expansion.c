@@ -11,7 +11,7 @@ typedef struct ExpansionCase {
         const char *mode;
         bool is_read_only;
         VolumeExpansionStep step;
-        const char *size; /* of the expansion, if one is due */
+        const char *size; /* requested by the expansion, if one is due */
         bool is_outdated;
 } ExpansionCase;
 

@@ -13,7 +13,7 @@
 
 typedef struct SpdyClient {
         z_stream deflate;
-        ByteQueue out; /* its data */
+        ByteQueue out; /* data to be sent */
 } SpdyClient;
 
 static inline void spdy_client_init(SpdyClient *client) {

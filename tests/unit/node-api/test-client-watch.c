@@ -229,7 +229,7 @@ TEST(a_bookmark_does_not_include_versions_that_the_watch_has_not_seen)
         start_watch(&watch, versions, 0, "");
         expect_pod_events(&watch, "ADDED", "a", "web", "Pending", "ADDED/a ");
         expect_events(&watch, bookmark, "");
-        (void) observe(versions, "b", "Pending"); /* this watch has not seen it */
+        (void) observe(versions, "b", "Pending"); /* before this watch reports it */
         out = open_memstream(&lines, &size);
         client_watch_finish(&watch, out);
         EXPECT_EQ(fclose(out), 0);

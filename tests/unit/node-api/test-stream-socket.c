@@ -14,7 +14,7 @@ typedef struct SocketWorld {
         StreamSocket *socket;
         int error;
         size_t received;
-        size_t room, sent; /* of the fake transport */
+        size_t room, sent; /* bytes of the fake transport */
         int send_error;
         unsigned n_written;
 } SocketWorld;

@@ -259,7 +259,7 @@ typedef struct Client {
         gnutls_pcert_st chain[2];
         unsigned n_chain;
         gnutls_privkey_t key;
-        int code; /* of the handshake */
+        int code; /* error code of the handshake */
 } Client;
 
 static int choose_certificate(gnutls_session_t session, const gnutls_datum_t *names, int n_names,

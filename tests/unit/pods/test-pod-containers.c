@@ -149,7 +149,7 @@ TEST(a_cancelled_shutdown_restarts_only_containers_that_it_stopped)
         end_container(&test, "once", 0);
         run_container(&test, "main");
         container_machine_disable_restart(machine_of(&test, "main"));
-        end_container(&test, "main", 1); /* it would have been restarted */
+        end_container(&test, "main", 1); /* without the shutdown, it would be restarted */
         EXPECT(container_machine_is_finished(machine_of(&test, "main")));
         EXPECT(!container_machine_end_is_final(machine_of(&test, "main")));
         EXPECT(container_machine_end_is_final(machine_of(&test, "once")));

@@ -95,7 +95,7 @@ TEST(critical_and_higher_priority_pods_preempt_api_server_pods)
         Pod pod = { .spec.priority = { true, 2000001000 } };
         Pod victim = { .spec.priority = { true, 1000 } };
 
-        EXPECT(!pod_may_preempt(&pod, &victim)); /* of a file */
+        EXPECT(!pod_may_preempt(&pod, &victim)); /* a pod of a file */
         EXPECT_EQ(
                 string_map_set(&victim.metadata.annotations, "kubernetes.io/config.source", "api"),
                 0);

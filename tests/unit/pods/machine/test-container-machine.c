@@ -368,7 +368,7 @@ TEST(a_checkpointed_termination_is_restored_unchanged)
         EXPECT_STREQ(status->last_state.reason, "OOMKilled");
         EXPECT_EQ(status->state.exit_code, 0);
         pod_status_done(&all);
-        container_machine_recover(world.machine, 5, 3); /* it already has one */
+        container_machine_recover(world.machine, 5, 3); /* it already has an attempt */
         EXPECT_EQ(container_machine_attempt(world.machine), 2U);
         container_machine_restart_edited(world.machine);
         EXPECT(!container_machine_terminated_state(world.machine));

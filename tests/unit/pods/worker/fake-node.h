@@ -33,7 +33,7 @@ typedef struct FakeNode {
         StartLimit start_limit; /* applies from the next start of the agent */
         PodManager *manager;
         char pod_events[NODE_TEXT_MAX]; /* "Started Killing": the reasons since the last query */
-        char last_message[512];         /* of the last of them */
+        char last_message[512];         /* message of the last event */
         unsigned n_reports;             /* calls of on_pod() */
         unsigned n_logs_ended;
 } FakeNode;

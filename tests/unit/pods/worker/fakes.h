@@ -42,13 +42,13 @@ uint64_t fake_clock_quiet_usec(void);
 typedef enum FakeRun {
         RUN_STARTS,
         RUN_HANGS,   /* its start never ends */
-        RUN_FAILS,   /* before the runtime was called */
-        RUN_REFUSED, /* by the runtime */
+        RUN_FAILS,   /* fails before the runtime is called */
+        RUN_REFUSED, /* refused by the runtime */
         RUN_EXITS,   /* it starts, and immediately exits with 'exit_code' */
 } FakeRun;
 
 typedef struct FakeShimBehaviour {
-        const char *start_error;   /* no shim starts; NULL: they do */
+        const char *start_error;   /* no shim starts; NULL: shims start */
         const char *setup_error;   /* mounts cannot be made */
         bool hangs;                /* shims do not answer */
         bool setup_hangs;          /* mounts are not made */
@@ -103,7 +103,7 @@ void fake_shims_forget(void);
 /* ---- children (fake-child.c) ---- */
 
 typedef struct FakeChildBehaviour {
-        const char *output; /* of each */
+        const char *output; /* output of each child */
         int status;
         bool hangs;
 } FakeChildBehaviour;

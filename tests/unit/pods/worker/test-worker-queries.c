@@ -185,7 +185,7 @@ TEST(volumes_follow_their_objects)
 /* An encrypted Secret, with the values that it has after decryption. */
 static struct {
         DataObject *object;
-        int result; /* of its decryption */
+        int result; /* result of its decryption */
 } sealed;
 
 static const DataObject *find_sealed(const ObjectKey *key, void *userdata) {
@@ -440,6 +440,6 @@ TEST(images_of_pods_are_listed)
         fake_node_apply(node, POD(APP));
         pod_manager_list_images(node->manager, &images);
         EXPECT(image_set_contains(&images, "docker.io/library/busybox:latest"));
-        EXPECT_EQ(images.n, 2); /* and its digest */
+        EXPECT_EQ(images.n, 2); /* its name and its digest */
         image_set_done(&images);
 }
