@@ -57,6 +57,7 @@ struct CopierProcess {
         EpollSource socket;
         int files_fd;
         bool is_over;
+        bool has_drained; /* in this turn */
         CopiedOutput *outputs;
         CopiedCapture *captures;
 };
@@ -353,6 +354,7 @@ static void handle_output_message(CopierProcess *process, CopiedOutput *output,
                 break;
         case COPIER_DRAIN:
                 drain_output(output);
+                process->has_drained = true;
                 send_to_shim(process, &drained, NULL, 0);
                 break;
         case COPIER_REMOVE:
@@ -404,10 +406,14 @@ static void on_copier_command(EpollSource *source, uint32_t events) {
         CopierProcess *process = container_of(source, CopierProcess, socket);
         int r = 0;
 
+        process->has_drained = false;
         for (unsigned i = 0; i < MESSAGES_PER_TURN && r >= 0; i++)
                 r = receive_shim_message(process);
         process->is_over = r < 0 && r != -EAGAIN;
-        memory_trim();
+        /* A container that has exited may be restarted at once: the trim would compete with its
+         * start, and follows when its new output is added. */
+        if (!process->has_drained)
+                memory_trim();
 }
 
 _Noreturn void copier_process_run(int socket_fd, int files_fd) {
