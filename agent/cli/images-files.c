@@ -45,21 +45,29 @@ static int copy_file(int from, int to) {
 
 /* ---- waiting until the agent has read the archive ---- */
 
-/* An imported archive. The inode tells it from other files of that name. */
+/* An imported archive, as opposed to earlier and later files of that name. */
 typedef struct Imported {
         int dir; /* the preload directory */
         const char *preload, *name;
-        uint64_t inode;
+        struct stat st;
 } Imported;
+
+static bool is_imported(const json_t *archive, const Imported *imported) {
+        json_int_t mtime_nsec =
+                imported->st.st_mtim.tv_sec * INT64_C(1000000000) + imported->st.st_mtim.tv_nsec;
+
+        return streq(strna(json_text(archive, "file")), imported->name) &&
+               json_integer_value(json_object_get(archive, "inode")) ==
+                       (json_int_t) imported->st.st_ino &&
+               json_integer_value(json_object_get(archive, "mtimeNsec")) == mtime_nsec;
+}
 
 static const json_t *find_imported(const json_t *archives, const Imported *imported) {
         const json_t *archive;
         size_t i;
 
         json_array_foreach(archives, i, archive)
-                if (streq(strna(json_text(archive, "file")), imported->name) &&
-                    (uint64_t) json_integer_value(json_object_get(archive, "inode")) ==
-                            imported->inode)
+                if (is_imported(archive, imported))
                         return archive;
         return NULL;
 }
@@ -73,7 +81,7 @@ static int reject_imported(const Imported *imported, const json_t *archive, Erro
                 return error_setf(reterr, EAGAIN, "%s/%s: %s; the agent tries again",
                                   imported->preload, imported->name, error);
         if (fstatat(imported->dir, imported->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_ino == imported->inode)
+            st.st_ino == imported->st.st_ino)
                 (void) unlinkat(imported->dir, imported->name, 0);
         return error_setf(reterr, EBADMSG, "%s: %s", imported->name, error);
 }
@@ -102,12 +110,10 @@ static int wait_until_read(const Options *options, int dir, int fd, const char *
                            const char *name, Error *reterr) {
         Imported imported = { .dir = dir, .preload = preload, .name = name };
         bool is_known = false;
-        struct stat st;
         int r;
 
-        if (fstat(fd, &st) < 0)
+        if (fstat(fd, &imported.st) < 0)
                 return -errno;
-        imported.inode = st.st_ino;
         for (unsigned n = 0; (r = poll_imported(options, &imported, &is_known, reterr)) == 0; n++) {
                 if (!is_known && n >= NOTICE_POLLS_MAX)
                         return error_setf(reterr, ETIMEDOUT,

@@ -151,8 +151,9 @@ void image_store_check_disk_usage(ImageStore *store);
 
 /* An archive, borrowed for the duration of a call. */
 typedef struct ArchiveInfo {
-        const char *file;  /* in the preload directory */
-        uint64_t inode;    /* of the file that was read */
+        const char *file; /* in the preload directory */
+        uint64_t inode;   /* of the file that was read */
+        int64_t mtime_nsec;
         bool is_read;      /* false: not yet */
         const char *error; /* none of its images can be used; NULL: no error */
         bool is_transient; /* the error is caused by the machine: the archive is read again */

@@ -29,8 +29,9 @@ static void add_image_json(const ImageInfo *info, void *userdata) {
 
 static void add_archive_json(const ArchiveInfo *archive, void *userdata) {
         (void) json_array_append_new(
-                userdata, json_pack("{s:s, s:I, s:b, s:b, s:s*}", "file", archive->file, "inode",
-                                    (json_int_t) archive->inode, "isRead", archive->is_read,
+                userdata, json_pack("{s:s, s:I, s:I, s:b, s:b, s:s*}", "file", archive->file,
+                                    "inode", (json_int_t) archive->inode, "mtimeNsec",
+                                    (json_int_t) archive->mtime_nsec, "isRead", archive->is_read,
                                     "isTransient", archive->is_transient, "error", archive->error));
 }
 

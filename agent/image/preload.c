@@ -170,6 +170,7 @@ void image_store_foreach_archive(const ImageStore *store,
 
                 each(&(ArchiveInfo){ .file = archive->file,
                                      .inode = archive->inode,
+                                     .mtime_nsec = archive->mtime_nsec,
                                      .is_read = archive->state >= ARCHIVE_INDEXED,
                                      .error = explain_unusable_archive(archive),
                                      .is_transient = archive->is_transient },

@@ -213,6 +213,8 @@ def test_archive_that_cannot_be_used_is_reported_and_not_kept(node, archive, tmp
     assert said.returncode == 1 and "wrong.tar: " in said.stderr and said.stdout.endswith("/good.tar\n"), said
     kept = os.listdir(os.path.join(node.state, "preload"))
     assert "good.tar" in kept and "wrong.tar" not in kept
+    shutil.copy(archive, tmp_path / "wrong.tar")
+    assert node.cli("images", "import", str(tmp_path / "wrong.tar")).returncode == 0, "the name can be used again"
 
 
 def test_archive_for_another_architecture_is_reported_and_not_kept(node, tmp_path):
