@@ -356,15 +356,14 @@ static void on_stick_changed(void *userdata) {
                 (void) arm_source_timer(source, 0);
 }
 
-/* The USB stick may have been mounted before it was watched, so it is read once more. */
+/* The USB stick may have been mounted before it was watched, so it is read once more. A watch that
+ * exists is kept: a new one would lose an event that is pending. */
 static void notice_absence(ManifestSource *source, bool is_absent) {
-        bool was_absent = source->is_absent;
-
-        if (!source->stick_watch)
+        if (!source->stick_watch || (is_absent && source->is_absent))
                 return;
         source->is_absent =
                 stick_watch_set_absent(source->stick_watch, is_absent) >= 0 && is_absent;
-        if (source->is_absent && !was_absent)
+        if (source->is_absent)
                 (void) arm_source_timer(source, 0);
 }
 
