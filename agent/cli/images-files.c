@@ -10,6 +10,7 @@
 #include "agent/cli/image-helper-run.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/file-stamp.h"
 #include "common/file.h"
 #include "common/image-reference.h"
 #include "common/json-text.h"
@@ -49,17 +50,15 @@ static int copy_file(int from, int to) {
 typedef struct Imported {
         int dir; /* the preload directory */
         const char *preload, *name;
-        struct stat st;
+        FileStamp stamp;
 } Imported;
 
 static bool is_imported(const json_t *archive, const Imported *imported) {
-        json_int_t mtime_nsec =
-                imported->st.st_mtim.tv_sec * INT64_C(1000000000) + imported->st.st_mtim.tv_nsec;
-
         return streq(strna(json_text(archive, "file")), imported->name) &&
                json_integer_value(json_object_get(archive, "inode")) ==
-                       (json_int_t) imported->st.st_ino &&
-               json_integer_value(json_object_get(archive, "mtimeNsec")) == mtime_nsec;
+                       (json_int_t) imported->stamp.inode &&
+               json_integer_value(json_object_get(archive, "mtimeNsec")) ==
+                       imported->stamp.modified_nsec;
 }
 
 static const json_t *find_imported(const json_t *archives, const Imported *imported) {
@@ -81,7 +80,7 @@ static int reject_imported(const Imported *imported, const json_t *archive, Erro
                 return error_setf(reterr, EAGAIN, "%s/%s: %s; the agent tries again",
                                   imported->preload, imported->name, error);
         if (fstatat(imported->dir, imported->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_ino == imported->st.st_ino)
+            st.st_ino == imported->stamp.inode)
                 (void) unlinkat(imported->dir, imported->name, 0);
         return error_setf(reterr, EBADMSG, "%s: %s", imported->name, error);
 }
@@ -103,17 +102,19 @@ static int poll_imported(const Options *options, const Imported *imported, bool 
         return !archives || (archive && json_is_true(json_object_get(archive, "isRead")));
 }
 
-/* Waits until the agent has read the archive of this descriptor. Reading may take minutes, but the
- * agent notices a new archive at once, unless there are too many or another import has replaced
- * this one. */
-static int wait_until_read(const Options *options, int dir, int fd, const char *preload,
-                           const char *name, Error *reterr) {
+/* Waits until the agent has read the archive of this descriptor, and prints its path. Reading may
+ * take minutes, but the agent notices a new archive at once, unless there are too many or another
+ * import has replaced this one. */
+static int finish_import(const Options *options, int dir, int fd, const char *preload,
+                         const char *name, Error *reterr) {
         Imported imported = { .dir = dir, .preload = preload, .name = name };
         bool is_known = false;
+        struct stat st;
         int r;
 
-        if (fstat(fd, &imported.st) < 0)
+        if (fstat(fd, &st) < 0)
                 return -errno;
+        imported.stamp = file_stamp_of(&st);
         for (unsigned n = 0; (r = poll_imported(options, &imported, &is_known, reterr)) == 0; n++) {
                 if (!is_known && n >= NOTICE_POLLS_MAX)
                         return error_setf(reterr, ETIMEDOUT,
@@ -121,7 +122,10 @@ static int wait_until_read(const Options *options, int dir, int fd, const char *
                                           preload, name);
                 (void) nanosleep(&(struct timespec){ .tv_nsec = POLL_NSEC }, NULL);
         }
-        return r < 0 ? r : 0;
+        if (r < 0)
+                return r;
+        printf("%s/%s\n", preload, name);
+        return 0;
 }
 
 /* ---- import of archives ---- */
@@ -150,10 +154,7 @@ static int copy_into_preload(const Options *options, const char *file, const cha
                 (void) unlinkat(dir, part, 0);
                 return error_prefixf(reterr, r, "%s/%s", preload, name);
         }
-        r = wait_until_read(options, dir, to, preload, name, reterr);
-        if (r >= 0)
-                printf("%s/%s\n", preload, name);
-        return r;
+        return finish_import(options, dir, to, preload, name, reterr);
 }
 
 /* ---- import of a root file system ---- */
@@ -245,10 +246,7 @@ static int import_rootfs(const Options *options, const json_t *paths, const char
         r = publish_archive(dir, to, archive);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s/%s", preload, archive);
-        r = wait_until_read(options, dir, to, preload, archive, reterr);
-        if (r >= 0)
-                printf("%s/%s\n", preload, archive);
-        return r;
+        return finish_import(options, dir, to, preload, archive, reterr);
 }
 
 static int normalise_image_name(const char *name, char **ret, Error *reterr) {

@@ -6,6 +6,7 @@
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/file-stamp.h"
 #include "common/file.h"
 #include "common/image-reference.h"
 #include "common/json-text.h"
@@ -88,17 +89,14 @@ static void remove_archive_at(ArchiveSet *set, size_t i) {
         set->archives[i] = set->archives[--set->n_archives];
 }
 
-static int64_t stat_mtime_nsec(const struct stat *st) {
-        return (int64_t) st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
-}
-
 /* 1: the archive is new or has changed. */
 static int update_archive_file(ArchiveSet *set, const char *file, const struct stat *st) {
         Archive *archive = find_archive_file(set, file);
         int r;
 
         if (archive && archive->size == (uint64_t) st->st_size &&
-            archive->inode == (uint64_t) st->st_ino && archive->mtime_nsec == stat_mtime_nsec(st)) {
+            archive->inode == (uint64_t) st->st_ino &&
+            archive->mtime_nsec == file_stamp_of(st).modified_nsec) {
                 archive->seen = true;
                 return 0;
         }
@@ -112,7 +110,7 @@ static int update_archive_file(ArchiveSet *set, const char *file, const struct s
         archive->state = ARCHIVE_NEW;
         archive->size = (uint64_t) st->st_size;
         archive->inode = (uint64_t) st->st_ino;
-        archive->mtime_nsec = stat_mtime_nsec(st);
+        archive->mtime_nsec = file_stamp_of(st).modified_nsec;
         archive->seen = true;
         return 1;
 }
