@@ -121,7 +121,7 @@ static int add_driver(CsiManager *manager, const char *name, const char *endpoin
         CsiNodeDriver driver = { .name = strdup(name),
                                  .endpoint = strdup(endpoint),
                                  .node_id = strdup(strna(answer->node_id)),
-                                 .max_volumes = answer->max_volumes };
+                                 .max_volumes = MIN(answer->max_volumes, (int64_t) INT32_MAX) };
         CsiNodeDriver *place = NULL;
         int r = driver.name && driver.endpoint && driver.node_id ? 0 : -ENOMEM;
 

@@ -51,8 +51,8 @@ typedef struct CsiNodeDriver {
         unsigned capabilities; /* a mask, from its last response */
         bool has_capabilities; /* it has responded */
         char *node_id;
-        int64_t max_volumes;
-        StringMap segments; /* sorted */
+        int64_t max_volumes; /* at most INT32_MAX, as in a CSINode, and like in the kubelet */
+        StringMap segments;  /* sorted */
 } CsiNodeDriver;
 
 typedef LIST_OF(CsiNodeDriver) CsiNodeDriverList;

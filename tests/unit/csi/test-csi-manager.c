@@ -60,6 +60,32 @@ TEST(driver_needs_a_name_and_a_version_of_1)
         sd_event_unref(event);
 }
 
+/* The API server refuses a CSINode with a larger number, and thus all volumes of the driver. */
+TEST(limit_of_volumes_is_one_that_a_csinode_can_have)
+{
+        static const struct {
+                int64_t reported, expected;
+        } rows[] = {
+                { 0, 0 },
+                { 39, 39 },
+                { INT32_MAX, INT32_MAX },
+                { INT64_C(1) + INT32_MAX, INT32_MAX },
+                { INT64_MAX, INT32_MAX },
+        };
+        char *versions[] = { (char *) (uintptr_t) "1.2.3", NULL };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+                const CsiNodeAnswer answer = { .max_volumes = rows[i].reported };
+                sd_event *event;
+                CsiManager *manager = new_manager(&event, "/nowhere");
+
+                REQUIRE(csi_manager_register(manager, "a", "/e", versions, &answer) >= 0);
+                EXPECT_EQ(csi_manager_drivers(manager)->items[0].max_volumes, rows[i].expected);
+                csi_manager_free(manager);
+                sd_event_unref(event);
+        }
+}
+
 TEST(attachment_names_match_the_kubelet)
 {
         char name[CSI_NAME_SIZE];
