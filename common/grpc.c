@@ -22,6 +22,7 @@ enum {
         HEADER_LIST_MAX = 16 * 1024,
         PATH_MAX_LENGTH = 256,
         OUTBOUND_ACKS_MAX = 64, /* unsent answers to a peer that does not read them */
+        OUTBOUND_FRAMES_MAX = 1024,
         OUTPUT_MAX = 1024 * 1024,
         READS_MAX = 16, /* in one turn of the loop */
         USEC_PER_SECOND = 1000000,
@@ -747,14 +748,19 @@ size_t grpc_connection_calls(const GrpcConnection *connection) {
         return connection->n_calls;
 }
 
+/* Nothing is read from a peer that does not read its answers: each of its frames may cause another
+ * answer, for example the refusal of a stream. */
+static bool is_peer_stalled(const GrpcConnection *connection) {
+        return connection->output.length > 0 &&
+               nghttp2_session_get_outbound_queue_size(connection->session) >= OUTBOUND_FRAMES_MAX;
+}
+
 short grpc_connection_events(const GrpcConnection *connection) {
         short events = 0;
 
         if (connection->is_over)
                 return 0;
-        /* Nothing is read from a peer that does not read its answers. */
-        if (nghttp2_session_want_read(connection->session) &&
-            connection->output.length < OUTPUT_MAX)
+        if (nghttp2_session_want_read(connection->session) && !is_peer_stalled(connection))
                 events |= POLLIN;
         if (connection->output.length > 0 || nghttp2_session_want_write(connection->session))
                 events |= POLLOUT;
@@ -841,7 +847,7 @@ int grpc_connection_process(GrpcConnection *connection, uint64_t now_usec) {
         if (connection->is_over)
                 return -ECONNRESET;
         connection->now = now_usec;
-        r = read_peer(connection);
+        r = is_peer_stalled(connection) ? 0 : read_peer(connection);
         end_late_calls(connection);
         if (r >= 0)
                 r = write_output(connection);

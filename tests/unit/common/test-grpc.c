@@ -314,3 +314,71 @@ TEST(peer_that_sends_invalid_data_is_disconnected)
         grpc_connection_free(server);
         close(fds[1]);
 }
+
+/* ---- a peer that does not read ---- */
+
+/* A request of HTTP/2 for "/", without a body. */
+static void format_request(unsigned char frame[14], uint32_t stream) {
+        enum {
+                HEADERS = 1,
+                END_STREAM_AND_HEADERS = 5,
+        };
+        /* Three fields of HPACK's static table, and an empty ":authority". */
+        const unsigned char bytes[14] = { 0,
+                                          0,
+                                          5,
+                                          HEADERS,
+                                          END_STREAM_AND_HEADERS,
+                                          (unsigned char) (stream >> 24),
+                                          (unsigned char) (stream >> 16),
+                                          (unsigned char) (stream >> 8),
+                                          (unsigned char) stream,
+                                          0x83,
+                                          0x84,
+                                          0x86,
+                                          0x01,
+                                          0x00 };
+
+        memcpy(frame, bytes, sizeof(bytes));
+}
+
+static void read_everything(int fd) {
+        char data[65536];
+
+        while (read(fd, data, sizeof(data)) > 0)
+                ;
+}
+
+TEST(nothing_is_read_from_a_peer_that_does_not_read)
+{
+        enum {
+                N = 50000
+        };
+        static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+        const GrpcServerHandlers handlers = { on_request, on_gone, NULL };
+        GrpcConnection *server = NULL;
+        uint32_t stream = 1;
+        int fds[2];
+
+        REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+        REQUIRE(grpc_server_new(fds[0], &handlers, &server) == 0);
+        REQUIRE(write(fds[1], preface, sizeof(preface) - 1) == (ssize_t) sizeof(preface) - 1);
+        for (; stream < 2 * N && grpc_connection_events(server) & POLLIN; stream += 2) {
+                unsigned char frame[14];
+
+                format_request(frame, stream);
+                if (write(fds[1], frame, sizeof(frame)) == (ssize_t) sizeof(frame) &&
+                    stream % 1024 != 1)
+                        continue;
+                REQUIRE(grpc_connection_process(server, 1) == 0);
+        }
+        EXPECT(stream < 2 * N);
+        EXPECT_EQ(grpc_connection_events(server), POLLOUT);
+        for (unsigned i = 0; i < 1000 && !(grpc_connection_events(server) & POLLIN); i++) {
+                read_everything(fds[1]);
+                REQUIRE(grpc_connection_process(server, 1) == 0);
+        }
+        EXPECT(grpc_connection_events(server) & POLLIN);
+        grpc_connection_free(server);
+        close(fds[1]);
+}
