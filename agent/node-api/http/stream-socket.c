@@ -140,6 +140,12 @@ static bool read_stream_socket(StreamSocket *socket) {
         return n >= READ_MORE;
 }
 
+/* While a client is not read, its unread data would hide that its connection was reset. */
+static bool is_paused_client(const StreamSocket *socket) {
+        return socket->transport && socket->is_paused && !socket->has_peer_ended &&
+               !socket->is_broken;
+}
+
 static int on_stream_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         StreamSocket *socket = userdata;
         unsigned n = 0;
@@ -147,6 +153,8 @@ static int on_stream_socket(sd_event_source *source, int fd, uint32_t events, vo
         write_stream_queue(socket);
         while (read_stream_socket(socket) && ++n < READS_MAX)
                 ;
+        if (events & (EPOLLERR | EPOLLHUP) && is_paused_client(socket))
+                break_stream_socket(socket, -ECONNRESET);
         stream_socket_update(socket);
         return 0;
 }
@@ -241,7 +249,8 @@ static void arm_stream_socket(StreamSocket *socket) {
         }
         /* Disabled without interest, because a hang-up would be reported continuously. */
         (void) sd_event_source_set_io_events(socket->source, events);
-        (void) sd_event_source_set_enabled(socket->source, events ? SD_EVENT_ON : SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(
+                socket->source, events || is_paused_client(socket) ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
 void stream_socket_update(StreamSocket *socket) {

@@ -66,6 +66,7 @@ static inline bool stream_queue_is_full(const ByteQueue *queue) {
         return byte_queue_length(queue) >= STREAM_QUEUE_HIGH;
 }
 
+/* A client whose connection is reset in the meantime is reported by on_error(). */
 void stream_socket_pause_reading(StreamSocket *socket, bool is_paused);
 
 /* After this time without any byte read or written, on_error() gets -ETIMEDOUT; 0: never. 0 or

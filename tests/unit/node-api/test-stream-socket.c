@@ -183,3 +183,17 @@ TEST(a_write_error_is_reported_by_the_loop)
         EXPECT_EQ(world.error, -EPIPE);
         close_client_world(&world);
 }
+
+TEST(end_of_a_client_is_noticed_while_nothing_is_read_from_it)
+{
+        SocketWorld world = { 0 };
+
+        REQUIRE(open_client_world(&world));
+        stream_socket_pause_reading(world.socket, true);
+        REQUIRE(send(world.fds[1], "abc", 3, MSG_NOSIGNAL) == 3);
+        EXPECT_EQ(sd_event_run(world.event, 0), 0);
+        world.fds[1] = close_fd(world.fds[1]);
+        EXPECT_EQ(sd_event_run(world.event, 0), 1);
+        EXPECT_EQ(world.error, -ECONNRESET);
+        close_client_world(&world);
+}
