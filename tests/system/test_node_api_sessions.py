@@ -3,6 +3,8 @@
 
 import os
 import socket
+import ssl
+import struct
 import threading
 
 import node_api
@@ -66,6 +68,57 @@ def test_a_pod_is_deleted_though_a_client_has_not_opened_its_streams(served):
     served.node.wait_gone("leaving")
     session.ids["stdout"] = session.client.open(streamtype="stdout")
     session.client.until(lambda: session.client.is_over or session.ids["error"] in session.client.ended)
+
+
+class TlsOverSocket:
+    """A TLS client whose records are sent when flush() is called."""
+
+    def __init__(self, api, certificate):
+        self.plain = api.dial()
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = api.client_context(certificate).wrap_bio(self.incoming, self.outgoing)
+        self.step(self.tls.do_handshake)
+
+    def step(self, action):
+        while True:
+            try:
+                return action()
+            except ssl.SSLWantReadError:
+                self.flush()
+                self.incoming.write(self.plain.recv(65536))
+
+    def flush(self):
+        self.plain.sendall(self.outgoing.read())
+
+    def write(self, data):
+        self.tls.write(data)
+
+    def sendall(self, data):
+        self.write(data)
+        self.flush()
+
+    def recv(self, count):
+        return self.step(lambda: self.tls.read(count))
+
+
+def test_a_client_that_ends_tls_but_not_its_connection_is_noticed(served):
+    stream = TlsOverSocket(served.api, served.admin)
+    lines = [f"POST {served.exec_path('sleep', '4721', input=True)} HTTP/1.1", "Host: node", "Connection: Upgrade",
+             *node_api.spdy_headers("v4.channel.k8s.io")]
+    stream.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += stream.recv(1)
+    assert head.startswith(b"HTTP/1.1 101")
+    session = node_api.SpdySession(stream, ["stdin"])
+    wait(lambda: sleepers(served, "4721"), "the command runs")
+    stream.write(struct.pack(">II", session.ids["stdin"], 3) + b"abc")
+    try:
+        stream.tls.unwrap()
+    except ssl.SSLWantReadError:
+        stream.flush()  # the data and the end arrive at once
+    wait(lambda: not sleepers(served, "4721"), "the command has ended")
+    stream.plain.close()
 
 
 # The agent

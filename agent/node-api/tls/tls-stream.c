@@ -335,6 +335,10 @@ ssize_t tls_stream_receive(TlsStream *stream, void *buffer, size_t size) {
                 else
                         length += (size_t) n;
         }
+        /* If data precedes the end, the next call reports the end. TLS may end before the
+         * connection, which must nevertheless become readable for that call. */
+        if (*has_ended && length > 0)
+                (void) shutdown(stream->client_fd, SHUT_RD);
         (void) flush_to_client(stream); /* TLS's own messages */
         return length > 0 || *has_ended ? (ssize_t) length : -EAGAIN;
 }
