@@ -4,6 +4,7 @@ loop."""
 
 import os
 import signal
+import time
 
 import harness
 import pytest
@@ -15,6 +16,7 @@ from world import wait
 pytestmark = pytest.mark.xdist_group("node_api")
 
 LINE, LINES = "0123456789" * 10, 300000  # more than sockets and pipes hold
+READS_NOTHING = 240  # seconds, as with `kubectl logs | less`
 LOG_PROCESSES_OF_NAMESPACE_MAX, LOG_PROCESSES_OF_POD_MAX = 96, 16
 
 
@@ -102,6 +104,14 @@ def test_log_process_ends_when_a_stalled_client_disconnects(served):
     wait(lambda: log_processes(served), "a process reads the log")
     log.close()
     wait(lambda: not log_processes(served), "the process has ended")
+
+
+@pytest.mark.long
+def test_a_client_that_reads_nothing_for_minutes_receives_the_whole_log(served):
+    log = Log(served)
+    first = log.line()
+    time.sleep(READS_NOTHING)
+    assert len((first.encode() + log.all()).split()) == LINES
 
 
 def test_a_killed_log_process_is_reported_in_the_agents_log(served):

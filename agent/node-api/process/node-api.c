@@ -279,15 +279,16 @@ void node_api_connection_ended(NodeApi *server) {
         update_idle_timer(server);
 }
 
-/* A client that disappears without closing its connection is noticed after a few minutes. */
+/* A client that disappears without closing its connection is noticed after a few minutes, or if
+ * data for it is pending, when the kernel gives up sending it (tcp_retries2). A TCP_USER_TIMEOUT
+ * would be shorter, but would also end connections whose client does not read for a while, for
+ * example because its terminal is stopped. */
 static void set_keep_alive(int fd) {
-        static const int on = 1, idle_sec = 60, interval_sec = 20, user_timeout_msec = 120000;
+        static const int on = 1, idle_sec = 60, interval_sec = 20;
 
         (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_sec, sizeof(idle_sec));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_sec, sizeof(interval_sec));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_msec,
-                          sizeof(user_timeout_msec));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
