@@ -96,10 +96,19 @@ class NodeApi:
         connection.request("GET", path, headers=headers or {})
         return connection.getresponse()
 
-    def upgrade(self, path, headers, method="GET", certificate=None, early=b""):
+    def connect_slowly(self, certificate):
+        """A connection whose socket buffers are small, like those of a slow network."""
+        plain = socket.socket()
+        plain.settimeout(world.DEADLINE)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1448)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
+        plain.connect(("127.0.0.1", self.port))
+        return self.client_context(certificate).wrap_socket(plain)
+
+    def upgrade(self, path, headers, method="GET", certificate=None, early=b"", stream=None):
         """Requests an upgrade; returns the socket after status 101 and the headers of the reply, or else the status and
         the body. 'early' is data that is sent together with the request."""
-        stream = self.connect(certificate)
+        stream = stream or self.connect(certificate)
         lines = [f"{method} {path} HTTP/1.1", "Host: node", "Connection: Upgrade", *headers]
         stream.sendall(("\r\n".join(lines) + "\r\n\r\n").encode() + early)
         head = b""

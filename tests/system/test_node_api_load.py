@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """mainstay-api with many clients, much data, and clients that vanish or do not read."""
 
+import contextlib
 import hashlib
 import os
 import resource
 import select
 import signal
 import socket
+import socketserver
 import ssl
 import struct
+import threading
 
 import many
 import node_api
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.xdist_group("node_api")
 
 MIB = 1 << 20
 SESSIONS, FORWARDS, PORTS = 100, 10, 20
+FAST, CHANNELS = 60, 32  # more than fit into the output of one client
 PODS = 4  # a pod has at most 32 sessions
 
 
@@ -42,8 +46,8 @@ def is_released(served, *command):
     return served.connections() == 0 and not processes(served, *command)
 
 
-def start_forward(served):
-    stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST")
+def start_forward(served, **options):
+    stream, _ = served.upgrade(f"/portForward/default/{served.pod}", node_api.spdy_headers("portforward.k8s.io"), method="POST", **options)
     return node_api.SpdyClient(stream)
 
 
@@ -108,6 +112,22 @@ def test_resources_of_a_client_that_vanishes_are_freed(served):
     wait(lambda: len(os.listdir(f"/proc/{served.node.agent.pid}/fd")) <= agent, "those of the agent, too")
 
 
+def test_a_client_that_vanishes_while_its_command_reads_no_input_is_noticed(served):
+    session = served.spdy_session("sleep", "4715", streams=("stdin", "stdout"))
+    wait(lambda: processes(served, "sleep", "4715"), "the command runs")
+    stream = session.client.stream
+    session.client.until(lambda: session.ids["stdin"] in session.client.replied)
+    stream.setblocking(False)
+    data = struct.pack(">II", session.ids["stdin"], MIB // 32) + bytes(MIB // 32)
+    while select.select([], [stream], [], 1)[1]:
+        try:
+            data = data[stream.send(data):] or struct.pack(">II", session.ids["stdin"], MIB // 32) + bytes(MIB // 32)
+        except ssl.SSLWantWriteError:
+            pass
+    vanish(stream)
+    wait(lambda: is_released(served, "sleep", "4715"), "the command has ended")
+
+
 def test_a_session_whose_client_does_not_read_stalls_no_other_session(served):
     stalled = served.spdy_session("yes")
     wait(lambda: processes(served, "yes"), "the command runs")
@@ -118,6 +138,64 @@ def test_a_session_whose_client_does_not_read_stalls_no_other_session(served):
     for one in (session, stalled):
         vanish(one.client.stream)
     wait(lambda: is_released(served, "yes"), "it has ended")
+
+
+class Flood(socketserver.ThreadingTCPServer):
+    """A server on the network of the pod that sends without end."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            with self.server.lock:
+                self.server.n_clients += 1
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    self.request.sendall(bytes(MIB // 16))
+            with self.server.lock:
+                self.server.n_clients -= 1
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.lock, self.n_clients = threading.Lock(), 0
+        self.port = str(self.server_address[1])
+        threading.Thread(target=self.serve_forever).start()
+
+
+@pytest.fixture(name="flood")
+def fixture_flood():
+    with Flood() as server:
+        yield server
+        server.shutdown()
+
+
+def test_many_fast_connections_to_ports_do_not_end_the_tunnel_of_a_slow_client(served, flood):
+    client = start_forward(served, stream=served.api.connect_slowly(served.admin))
+    streams = []
+    for number in range(FAST):
+        headers = {"port": flood.port, "requestid": str(number)}
+        client.send(client.open(streamtype="error", **headers), b"", last=True)
+        streams.append(client.open(streamtype="data", **headers))
+    wait(lambda: flood.n_clients == FAST, "all connections are open")
+    client.until(lambda: all(len(client.data[one]) > MIB // 4 for one in streams))
+    vanish(client.stream)
+    wait(lambda: flood.n_clients == 0, "all connections are closed")
+
+
+def test_many_fast_channels_do_not_end_the_websocket_of_a_slow_client(served, flood):
+    path = f"/portForward/default/{served.pod}?" + "&".join([f"port={flood.port}"] * CHANNELS)
+    client = node_api.WebSocketClient(served.upgrade(path, node_api.websocket_headers("v4.channel.k8s.io"),
+                                                     stream=served.api.connect_slowly(served.admin))[0])
+    wait(lambda: flood.n_clients == CHANNELS, "all connections are open")
+    received = [0] * CHANNELS
+    while min(received) < MIB // 4:
+        client.step()
+        assert client.close_code is None
+        message = client.messages.pop()
+        received[message[0] // 2] += len(message)
+    vanish(client.stream)
+    wait(lambda: flood.n_clients == 0, "all connections are closed")
 
 
 class Pump:

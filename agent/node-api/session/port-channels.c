@@ -30,6 +30,7 @@ struct PortChannels {
         ChannelSocket *socket;
         PortChannel ports[PORT_CHANNELS_MAX];
         size_t n_ports;
+        size_t first;                   /* the port that continues first */
         unsigned *n_of_all;             /* borrowed; connections of all clients */
         bool is_closing;                /* all ports have ended */
         bool is_client_gone;            /* orderly: pending data is still written */
@@ -127,22 +128,34 @@ static void close_ended_channels(PortChannels *channels) {
                 schedule_channels_end(channels);
 }
 
+/* All ports stop as soon as the client's queue is full: the data of each of many would exceed its
+ * limit. Each port is the first to continue in turn. */
+static void pause_port_channels(PortChannels *channels) {
+        bool is_full = stream_queue_is_full(stream_socket_queue(channels->client));
+
+        if (is_full)
+                channels->first = (channels->first + 1) % channels->n_ports;
+        for (size_t i = 0; i < channels->n_ports; i++) {
+                PortChannel *channel = &channels->ports[(channels->first + i) % channels->n_ports];
+
+                if (channel->port)
+                        forwarded_port_pause_reading(channel->port, is_full);
+        }
+}
+
 /* Called after everything that may have changed a queue; decides which sides are read now. */
 static void update_port_channels(PortChannels *channels) {
-        bool is_client_full, is_any_full = false;
+        bool is_any_full = false;
 
         stream_socket_update(channels->client);
-        is_client_full = stream_queue_is_full(stream_socket_queue(channels->client));
         for (size_t i = 0; i < channels->n_ports; i++) {
                 PortChannel *channel = &channels->ports[i];
 
                 if (channel->is_over)
                         channel->port = forwarded_port_free(channel->port);
-                if (!channel->port)
-                        continue;
-                is_any_full |= forwarded_port_is_full(channel->port);
-                forwarded_port_pause_reading(channel->port, is_client_full);
+                is_any_full |= channel->port && forwarded_port_is_full(channel->port);
         }
+        pause_port_channels(channels);
         close_ended_channels(channels);
         stream_socket_pause_reading(channels->client, is_any_full);
 }
@@ -183,8 +196,8 @@ static void on_channel_port_data(ForwardedPort *port, const char *data, size_t l
         PortChannel *channel = userdata;
 
         send_port_data(channel, false, data, length);
-        forwarded_port_pause_reading(
-                port, stream_queue_is_full(stream_socket_queue(channel->channels->client)));
+        if (stream_queue_is_full(stream_socket_queue(channel->channels->client)))
+                pause_port_channels(channel->channels);
 }
 
 /* A single channel cannot end, so the client is notified when all of them have ended. */

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/event-source.h"
+#include "common/list.h"
 #include "common/text.h"
 
 #define PAIR_USEC (30 * USEC_PER_SEC) /* for the second stream of a pair */
@@ -99,6 +100,22 @@ static int flush_forward_tunnel(PortForward *forward) {
         return r;
 }
 
+/* All pairs stop as soon as the client's queue is full: the data of each of many would exceed its
+ * limit. The first pair becomes the last one, so that each pair is the first to continue in turn.
+ */
+static void pause_forward_pairs(PortForward *forward) {
+        bool is_full = stream_queue_is_full(stream_socket_queue(forward->client));
+        ForwardPair *first = forward->pairs;
+
+        if (is_full && first && first->next) {
+                LIST_REMOVE(forward->pairs, first);
+                LIST_APPEND(forward->pairs, first);
+        }
+        list_foreach(pair, forward->pairs)
+                if (pair->port)
+                        forwarded_port_pause_reading(pair->port, is_full);
+}
+
 /* Called after everything that may have changed a queue; decides which sides are read now. */
 static void update_port_forward(PortForward *forward) {
         bool is_any_full = false;
@@ -107,13 +124,9 @@ static void update_port_forward(PortForward *forward) {
                 schedule_forward_end(forward);
         free_ended_pairs(forward);
         stream_socket_update(forward->client);
-        for (ForwardPair *pair = forward->pairs; pair; pair = pair->next) {
-                if (!pair->port)
-                        continue;
-                is_any_full |= forwarded_port_is_full(pair->port);
-                forwarded_port_pause_reading(
-                        pair->port, stream_queue_is_full(stream_socket_queue(forward->client)));
-        }
+        list_foreach(pair, forward->pairs)
+                is_any_full |= pair->port && forwarded_port_is_full(pair->port);
+        pause_forward_pairs(forward);
         stream_socket_pause_reading(forward->client, is_any_full);
 }
 
@@ -142,8 +155,8 @@ static void on_pair_data(ForwardedPort *port, const char *data, size_t length, v
         if (flush_forward_tunnel(pair->forward) < 0)
                 schedule_forward_end(pair->forward);
         stream_socket_update(pair->forward->client);
-        forwarded_port_pause_reading(
-                port, stream_queue_is_full(stream_socket_queue(pair->forward->client)));
+        if (stream_queue_is_full(stream_socket_queue(pair->forward->client)))
+                pause_forward_pairs(pair->forward);
 }
 
 /* The port that called must not be freed before its call returns. */
