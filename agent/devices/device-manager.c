@@ -184,6 +184,36 @@ int device_manager_register(DeviceManager *manager, const char *name,
         return 0;
 }
 
+static int compare_device_places(const void *a, const void *b) {
+        const Device *const *x = a, *const *y = b;
+        int r = strcmp((*x)->id, (*y)->id);
+
+        return r != 0 ? r : (*x > *y) - (*x < *y);
+}
+
+/* Like in the kubelet, the last of several devices with the same ID counts; otherwise a pod would
+ * be admitted with fewer devices than it requests. The order stays the same. */
+static int drop_repeated_devices(DeviceList *devices) {
+        cleanup_free Device **sorted = calloc(devices->n + 1, sizeof(Device *));
+        size_t n = 0;
+
+        if (!sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < devices->n; i++)
+                sorted[i] = &devices->items[i];
+        qsort(sorted, devices->n, sizeof(Device *), compare_device_places);
+        for (size_t i = 1; i < devices->n; i++)
+                if (streq(sorted[i - 1]->id, sorted[i]->id)) {
+                        free(sorted[i - 1]->numa_nodes.items);
+                        free(TAKE_PTR(sorted[i - 1]->id));
+                }
+        for (size_t i = 0; i < devices->n; i++)
+                if (devices->items[i].id)
+                        devices->items[n++] = devices->items[i];
+        devices->n = n;
+        return 0;
+}
+
 static bool lists_differ(const DeviceList *a, const DeviceList *b) {
         if (a->n != b->n)
                 return true;
@@ -199,10 +229,15 @@ int device_manager_set_devices_take(DeviceManager *manager, const char *name, co
                                     DeviceList *devices) {
         DeviceResource *resource = device_manager_find_resource(manager, name);
         DeviceList old;
+        int r = 0;
 
-        if (!resource || !resource->provider.ops || resource->provider.userdata != provider) {
+        if (resource && resource->provider.ops && resource->provider.userdata == provider)
+                r = drop_repeated_devices(devices);
+        else
+                resource = NULL;
+        if (!resource || r < 0) {
                 device_list_done(devices);
-                return 0;
+                return r;
         }
         old = resource->devices;
         resource->devices = *devices;

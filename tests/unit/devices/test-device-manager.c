@@ -227,6 +227,23 @@ TEST(capacity_counts_all_devices_and_allocatable_the_healthy_ones)
         world_done(&world);
 }
 
+TEST(devices_with_the_same_id_count_once)
+{
+        World world = { 0 };
+        Pod *pod = make_pod("one", 3);
+
+        start_with(&world, "b a !b !a c b");
+        expect_capacity(&world, 3, 2);
+        EXPECT_EQ(admit(&world, pod,
+                        "requested number of devices unavailable for example.com/gpu. Requested: "
+                        "3, Available: 2"),
+                  -ENOSPC);
+        list_devices(&world, &world.provider, "a a a");
+        expect_capacity(&world, 1, 1);
+        pod_free(pod);
+        world_done(&world);
+}
+
 TEST(provider_that_is_gone_keeps_its_capacity_for_five_minutes)
 {
         World world = { 0 };
