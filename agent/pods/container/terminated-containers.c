@@ -6,6 +6,7 @@
 
 #include "agent/pods/container/terminated-containers.h"
 
+#include "agent/model/containers.h"
 #include "common/checksummed.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -27,11 +28,16 @@ static void replace_character(char *text, char from, char to) {
                         *text = to;
 }
 
+/* An init container with its own policy Never can fail permanently even in a pod that always
+ * restarts. */
 bool pod_may_complete(const PodSpec *spec) {
+        const Container *container;
+
         if (spec->restart_policy != RESTART_POLICY_ALWAYS || spec->ephemeral_containers.n > 0)
                 return true;
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (spec->containers.items[i].restart_policy != RESTART_POLICY_UNSET)
+        pod_foreach_container(container, spec)
+                if (container->restart_policy != RESTART_POLICY_UNSET &&
+                    container_role(spec, container) != ROLE_SIDECAR)
                         return true;
         return false;
 }

@@ -84,6 +84,26 @@ TEST(after_a_reboot_pods_start_again_and_completed_ones_do_not)
         }
 }
 
+/* The policy of the init container permits no restart, although that of the pod does. */
+TEST(a_pod_whose_init_container_failed_permanently_does_not_start_again)
+{
+        static const char *const events[] = { "agent restarts", "machine restarts" };
+        static const char status[] = "Failed | first ended Error 9, app waiting PodInitializing";
+
+        for (size_t i = 0; i < N_ELEMENTS(events); i++) {
+                cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
+                const NodeStep steps[] = {
+                        { 0, "apply", NULL, NULL,
+                          POD("  initContainers: [{name: first, image: busybox, restartPolicy: "
+                              "Never}]\n" APP) },
+                        { 1, "exit first 9", "teardown\ncleanup of a completed pod\n", status },
+                        { 1, events[i], NULL, status },
+                };
+
+                PLAY(node, steps);
+        }
+}
+
 TEST(a_container_that_ran_at_a_power_cut_has_an_unknown_exit_code)
 {
         cleanup_with(fake_node_freep) FakeNode *node = fake_node_new();
