@@ -135,12 +135,21 @@ static uint64_t log_bytes_left(const ContainerLog *log) {
         return log->limits.max_size - MIN(log->size, log->limits.max_size);
 }
 
+/* A file that could not be rotated still gets the lines that fit. */
+static int log_error_of_batch(const LogLineBatch *batch) {
+        const ContainerLog *log = batch->log;
+        size_t bytes = batch->bytes + (log->lost_bytes > 0 ? LOST_NOTICE_SIZE : 0);
+
+        return log->fd >= 0 && bytes <= log_bytes_left(log) ? 0 : log->file_error;
+}
+
 static void flush_log_batch(LogLineBatch *batch) {
         ContainerLog *log = batch->log;
-        int r = log->file_error;
+        int r;
 
         if (batch->bytes == 0)
                 return;
+        r = log_error_of_batch(batch);
         if (log->fd >= 0 && r >= 0) {
                 write_lost_bytes_notice(batch);
                 r = write_log_lines(log, batch_lines, batch->bytes);

@@ -272,6 +272,36 @@ TEST(a_line_larger_than_the_limit_gets_a_separate_file)
         log_fixture_done(&f);
 }
 
+static int open_log_without_rotation(void *userdata, LogRequest request, uint64_t realtime_usec,
+                                     OpenedLog *ret) {
+        return request == LOG_REQUEST_ROTATE
+                       ? -ENOSPC
+                       : open_test_log_file(userdata, request, realtime_usec, ret);
+}
+
+TEST(a_file_that_cannot_be_rotated_gets_the_lines_that_fit)
+{
+        static const LogLimits limits = { 700, 3 };
+        cleanup_free char *text = NULL;
+        char long_line[1000 + 2];
+        LogFixture f;
+
+        log_fixture_init(&f, limits);
+        container_log_free(f.log);
+        REQUIRE(container_log_new(-EBADF, limits,
+                                  &(LogOpener){ open_log_without_rotation, &f.file }, &f.log) == 0);
+        (void) snprintf(long_line, sizeof(long_line), "%01000d\n", 0);
+        write_test_output(&f, "first\n");
+        write_test_output(&f, long_line);
+        write_test_output(&f, "second\n");
+        text = read_test_log(f.path);
+        EXPECT(strlen(text) <= limits.max_size);
+        EXPECT(strstr(text, "[mainstay: 1000 bytes of this log were lost: "));
+        EXPECT(strstr(text, "F second\n"));
+        EXPECT_EQ(count_test_log_files(), 1);
+        log_fixture_done(&f);
+}
+
 TEST(a_log_is_continued_after_reopening)
 {
         LogFixture f;
