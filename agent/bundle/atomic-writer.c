@@ -115,16 +115,16 @@ static void format_timestamped_dir_name(char name[DIR_NAME_SIZE], const char *ha
                         (unsigned) (now % USEC_PER_SEC), HASH_DIGITS, hash);
 }
 
-static bool is_data_dir_current(int dir_fd, const char *hash) {
-        char set[DIR_NAME_SIZE];
-        ssize_t n = readlinkat(dir_fd, data_dir_name, set, sizeof(set) - 1);
+/* Sets the name of the directory. */
+static bool is_data_dir_current(int dir_fd, const char *hash, char ret_set[DIR_NAME_SIZE]) {
+        ssize_t n = readlinkat(dir_fd, data_dir_name, ret_set, DIR_NAME_SIZE - 1);
         struct stat st;
 
         if (n <= HASH_DIGITS)
                 return false;
-        set[n] = '\0';
-        return strncmp(set + n - HASH_DIGITS, hash, HASH_DIGITS) == 0 &&
-               fstatat(dir_fd, set, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISDIR(st.st_mode);
+        ret_set[n] = '\0';
+        return strncmp(ret_set + n - HASH_DIGITS, hash, HASH_DIGITS) == 0 &&
+               fstatat(dir_fd, ret_set, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISDIR(st.st_mode);
 }
 
 static int set_group_and_mode(int fd, int64_t group, mode_t mode) {
@@ -281,9 +281,13 @@ int atomic_writer_write(int dir_fd, VolumePayload *payload, bool rewrite) {
         r = hash_volume_payload(payload, hash);
         if (r < 0)
                 return r;
-        /* The links are checked as well, because an agent may have died before it created them. */
-        if (!rewrite && is_data_dir_current(dir_fd, hash))
-                return make_user_visible_links(dir_fd, payload);
+        /* The rest is checked as well, because an agent may have died before it created the links
+         * or removed the old files, which may be secret. */
+        if (!rewrite && is_data_dir_current(dir_fd, hash, set)) {
+                r = make_user_visible_links(dir_fd, payload);
+                remove_stale_volume_entries(dir_fd, payload, set);
+                return r;
+        }
         format_timestamped_dir_name(set, hash);
         r = write_timestamped_dir(dir_fd, set, payload);
         if (r >= 0)

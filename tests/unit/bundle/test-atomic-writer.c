@@ -95,6 +95,25 @@ TEST(unchanged_files_are_not_rewritten_unless_untrusted)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
 
+TEST(remains_of_a_writer_that_died_are_removed)
+{
+        static const char old[] = "..2026_01_02_03_04_05.000006-0123456789abcdef";
+        char path[64];
+        cleanup_close int fd = open_scratch(path);
+        struct stat st;
+
+        EXPECT_EQ(write_two(fd, "a", "1", "b", "2", false), 1);
+        REQUIRE(mkdirat(fd, old, 0755) >= 0);
+        REQUIRE(symlinkat("..data/c", fd, "c") >= 0);
+        REQUIRE(unlinkat(fd, "b", 0) >= 0);
+        EXPECT_EQ(write_two(fd, "a", "1", "b", "2", false), 0);
+        expect_file(fd, "b", "2");
+        EXPECT(fstatat(fd, old, &st, AT_SYMLINK_NOFOLLOW) < 0);
+        EXPECT(fstatat(fd, "c", &st, AT_SYMLINK_NOFOLLOW) < 0);
+        EXPECT_EQ(count_entries(fd), 4);
+        (void) remove_tree_at(AT_FDCWD, path);
+}
+
 TEST(names_of_mount_points_are_kept_and_get_no_link)
 {
         static char name[] = "point";
