@@ -349,11 +349,22 @@ const DaemonSet *daemonset_controller_find_unready(PodSourceKind kind, void *use
 
 /* ---- between passes ---- */
 
+/* Whether pod affinity may permit something else now. */
+static bool may_change_affinity(const DaemonSetSyncPass *pass, const Pod *pod, bool is_new,
+                                bool is_gone) {
+        const PodStatus *status;
+
+        if (!pass->has_peer_affinity || is_new || is_gone)
+                return pass->has_peer_affinity;
+        status = pass->pod_access->get_status(pass->pods, pod->metadata.uid);
+        return status && (status->phase == POD_FAILED || status->phase == POD_SUCCEEDED);
+}
+
 void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod, bool is_new,
                                  bool is_gone) {
         DaemonSetState *state = find_owner_daemonset(controller, pod);
         bool is_due = controller->has_undesired ||
-                      (controller->pass.has_peer_affinity && (is_new || is_gone));
+                      may_change_affinity(&controller->pass, pod, is_new, is_gone);
 
         if (state && daemonset_state_on_pod(&controller->pass, state, pod, is_new, is_gone))
                 is_due = true;

@@ -73,7 +73,7 @@ static void log_daemonset_decision(const DaemonSetSyncPass *pass, const DaemonSe
 }
 
 static int evaluate_daemonset(DaemonSetSyncPass *pass, DaemonSetState *state) {
-        const NodePods node_pods = { pass->observed.pods, pass->observed.n };
+        const NodePods node_pods = { pass->observed.peers, pass->observed.n_peers };
         const Affinity *affinity = state->set->spec.template.spec.affinity;
         DaemonSetDecision last = state->decision, decision = { 0 };
         int r;

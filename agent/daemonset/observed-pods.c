@@ -15,9 +15,11 @@ int observed_pods_add(ObservedPods *observed, const Pod *pod, const PodStatus *s
         const PodCondition *ready = &status->conditions[CONDITION_READY];
         size_t n = observed->n;
 
-        if (!ARRAY_RESERVE(observed->items, n, 1) || !ARRAY_RESERVE(observed->pods, n, 1))
+        if (!ARRAY_RESERVE(observed->items, n, 1) ||
+            !ARRAY_RESERVE(observed->peers, observed->n_peers, 1))
                 return -ENOMEM;
-        observed->pods[n] = pod;
+        if (status->phase != POD_FAILED && status->phase != POD_SUCCEEDED)
+                observed->peers[observed->n_peers++] = pod;
         observed->items[n] = (ObservedPod){
                 .pod = pod,
                 .is_syncing = status->is_syncing,
@@ -36,7 +38,7 @@ int observed_pods_add(ObservedPods *observed, const Pod *pod, const PodStatus *s
 
 void observed_pods_done(ObservedPods *observed) {
         free(observed->items);
-        free(observed->pods);
+        free(observed->peers);
         *observed = (ObservedPods){ 0 };
 }
 

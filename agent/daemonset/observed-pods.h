@@ -23,8 +23,9 @@ typedef struct ObservedPod {
 
 typedef struct ObservedPods {
         ObservedPod *items;
-        const Pod **pods; /* the same pods, for pod affinity */
         size_t n;
+        const Pod **peers; /* those that have not terminated, for pod affinity */
+        size_t n_peers;
 } ObservedPods;
 
 /* 0 or -ENOMEM. */

@@ -223,14 +223,26 @@ static inline void fake_node_run(FakeNode *node, const DaemonSet *const *sets) {
         fake_node_apply(node);
 }
 
+static inline DaemonSet *fake_set_parse(const char *yaml, const char *uid) {
+        cleanup_error Error error = ERROR_NULL;
+        ManifestObjects objects = { 0 };
+        DaemonSet *set = NULL;
+
+        if (manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error) < 0)
+                test_fail(__FILE__, __LINE__, yaml, "is refused: %s", error_message(&error, 0));
+        REQUIRE(objects.daemonsets.n == 1);
+        REQUIRE(daemonset_copy(objects.daemonsets.items[0], &set) == 0);
+        manifest_objects_done(&objects);
+        free(set->metadata.uid);
+        set->metadata.uid = strdup(uid);
+        return set;
+}
+
 /* A DaemonSet with this UID whose pods have the label app=<app>. 'spec' is additional YAML for its
  * spec. */
 static inline DaemonSet *fake_set_new(const char *name, const char *uid, const char *app,
                                       const char *annotations, const char *spec,
                                       const char *image) {
-        cleanup_error Error error = ERROR_NULL;
-        ManifestObjects objects = { 0 };
-        DaemonSet *set = NULL;
         char yaml[1024];
 
         (void) snprintf(yaml, sizeof(yaml),
@@ -240,12 +252,5 @@ static inline DaemonSet *fake_set_new(const char *name, const char *uid, const c
                         "    metadata: {labels: {app: %s}}\n"
                         "    spec:\n      containers: [{name: c, image: %s}]\n",
                         name, annotations, spec, app, app, image);
-        if (manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error) < 0)
-                test_fail(__FILE__, __LINE__, yaml, "is refused: %s", error_message(&error, 0));
-        REQUIRE(objects.daemonsets.n == 1);
-        REQUIRE(daemonset_copy(objects.daemonsets.items[0], &set) == 0);
-        manifest_objects_done(&objects);
-        free(set->metadata.uid);
-        set->metadata.uid = strdup(uid);
-        return set;
+        return fake_set_parse(yaml, uid);
 }

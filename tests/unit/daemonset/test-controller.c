@@ -80,6 +80,35 @@ TEST(desired_daemonset_creates_one_pod)
         EXPECT(has_checkpoint(UID_A));
 }
 
+/* The scheduler of a cluster ignores pods that have terminated as well. */
+TEST(pods_that_have_terminated_do_not_count_for_pod_affinity)
+{
+        static const char yaml[] =
+                "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: b}\nspec:\n"
+                "  selector: {matchLabels: {app: b}}\n  template:\n"
+                "    metadata: {labels: {app: b}}\n    spec:\n"
+                "      containers: [{name: c, image: busybox}]\n"
+                "      affinity: {podAntiAffinity: "
+                "{requiredDuringSchedulingIgnoredDuringExecution: "
+                "[{topologyKey: host, labelSelector: {matchLabels: {app: d}}}]}}\n";
+        static const PodPhase phases[] = { POD_RUNNING, POD_SUCCEEDED, POD_FAILED };
+        cleanup_with(daemonset_freep) DaemonSet *a = make_daemonset("a", UID_A);
+        cleanup_with(daemonset_freep) DaemonSet *b = fake_set_parse(yaml, UID_B);
+
+        for (size_t i = 0; i < N_ELEMENTS(phases); i++) {
+                cleanup_with(fake_node_done) FakeNode node;
+
+                fake_node_init(&node);
+                REQUIRE(string_map_set(&node.labels.labels, "host", "node1") == 0);
+                fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
+                REQUIRE(node.n == 1);
+                REQUIRE(daemonset_set_pod_owner(NULL, node.pods[0].pod) == 0);
+                node.pods[0].status.phase = phases[i];
+                REQUIRE(fake_node_sync(&node, (const DaemonSet *[]){ b, NULL }) == 0);
+                EXPECT_EQ(node.n, phases[i] == POD_RUNNING ? 1 : 2);
+        }
+}
+
 TEST(refused_pod_is_created_once_it_is_admitted)
 {
         cleanup_with(daemonset_freep) DaemonSet *a = make_daemonset("a", UID_A);
