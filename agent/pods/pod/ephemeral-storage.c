@@ -21,10 +21,15 @@ static const Quantity *ephemeral_storage_limit_of(const Container *container) {
         return &container->resources.limits.ephemeral_storage;
 }
 
+/* As in the kubelet, zero is no limit, except for the sum of all containers. */
+static bool is_limiting(const Quantity *limit) {
+        return quantity_is_set(limit) && limit->value > 0;
+}
+
 bool pod_has_storage_limit(const PodSpec *spec) {
         for (size_t i = 0; i < spec->volumes.n; i++)
                 if (is_disk_empty_dir(&spec->volumes.items[i]) &&
-                    quantity_is_set(&spec->volumes.items[i].empty_dir->size_limit))
+                    is_limiting(&spec->volumes.items[i].empty_dir->size_limit))
                         return true;
         return resource_sum_of_limits(spec, RESOURCE_EPHEMERAL_STORAGE) >= 0;
 }
@@ -80,7 +85,7 @@ static char *format_storage_message(const char *format, ...) {
 }
 
 static bool exceeds_quantity(uint64_t bytes, const Quantity *limit) {
-        return quantity_is_set(limit) && bytes > (uint64_t) MAX(limit->value, 0);
+        return is_limiting(limit) && bytes > (uint64_t) limit->value;
 }
 
 static char *format_volume_message(const Volume *volume, uint64_t bytes) {

@@ -73,6 +73,9 @@ TEST(only_pods_with_an_ephemeral_storage_limit_are_measured)
                 { "containers: [{name: a, image: i}], volumes: [{name: v, emptyDir: {sizeLimit: "
                   "1}}]",
                   true },
+                { "containers: [{name: a, image: i}], volumes: [{name: v, emptyDir: {sizeLimit: "
+                  "0}}]",
+                  false },
                 { limited, true },
         };
 
@@ -135,5 +138,20 @@ TEST(the_first_exceeded_limit_has_the_kubelets_message)
 
                 EXPECT_STREQ(verdict, cases[i].verdict);
         }
+        manifest_objects_done(&objects);
+}
+
+TEST(a_limit_of_zero_limits_neither_a_volume_nor_a_container)
+{
+        static const char spec[] =
+                "containers: [{name: a, image: i, resources: {limits: {ephemeral-storage: 0}}}, "
+                "{name: b, image: i, resources: {limits: {ephemeral-storage: 4Ki}}}], "
+                "volumes: [{name: v, emptyDir: {sizeLimit: \"0\"}}]";
+        static const uint64_t bytes[] = { 1024, 0, 1024, 1024, 0, 0 };
+        ManifestObjects objects = parse_pod_spec(spec);
+        cleanup_free char *verdict =
+                find_exceeded_storage_limit(&objects.pods.items[0]->spec, bytes, N_ELEMENTS(bytes));
+
+        EXPECT_STREQ(verdict, NULL);
         manifest_objects_done(&objects);
 }
