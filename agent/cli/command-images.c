@@ -7,6 +7,7 @@
 #include "agent/cli/agent-client.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
+#include "common/image-reference.h"
 #include "common/json-text.h"
 #include "common/text.h"
 #include "common/url-escape.h"
@@ -47,17 +48,14 @@ static void draw_progress_bar(const json_t *pull) {
                 format_bytes(all, (uint64_t) total));
 }
 
-/* The pull of the image: the first entry with its normalized name. */
+/* The pull of the image with this normalised name: manual pulls come first. */
 static const json_t *find_image_pull(const json_t *all, const char *image) {
         const json_t *pull;
         size_t i;
 
-        json_array_foreach(json_object_get(all, "pulls"), i, pull) {
-                const char *reference = strna(json_text(pull, "reference"));
-
-                if (strstr(reference, image))
+        json_array_foreach(json_object_get(all, "pulls"), i, pull)
+                if (streq_ptr(json_text(pull, "reference"), image))
                         return pull;
-        }
         return NULL;
 }
 
@@ -85,10 +83,13 @@ static int poll_image_pull(const Options *options, const char *image, bool has_b
         return 1;
 }
 
-static int pull_image_and_wait(const Options *options, const char *image, Error *reterr) {
+static int pull_image_and_wait(const Options *options, const char *name, Error *reterr) {
         bool has_bar = isatty(STDERR_FILENO);
-        int r = request_image_action(options, "POST", "/images/pull", image, reterr);
+        cleanup_free char *image = NULL;
+        int r = image_reference_normalise(name, &image, reterr);
 
+        if (r >= 0)
+                r = request_image_action(options, "POST", "/images/pull", image, reterr);
         while (r == 0) {
                 r = poll_image_pull(options, image, has_bar, reterr);
                 if (r == 0)

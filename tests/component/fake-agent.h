@@ -41,6 +41,8 @@ typedef struct FakeAgent {
         int executed_fd;
         char deleted[64]; /* "namespace/pod/grace" */
         char ordered[64];
+        char *(*images)(void); /* NULL: none */
+        char pulled[128];
         bool is_ready;
         bool is_live; /* state of the only log */
 } FakeAgent;
@@ -173,6 +175,15 @@ static int order_daemonset(void *userdata, const char *namespace, const char *na
         return revision == 9; /* there is nothing to do */
 }
 
+static char *list_images(void *userdata) {
+        return fake_agent.images ? fake_agent.images() : NULL;
+}
+
+static int pull_image(void *userdata, const char *image, Error *reterr) {
+        (void) snprintf(fake_agent.pulled, sizeof(fake_agent.pulled), "%s", image);
+        return 0;
+}
+
 static int no_revisions(void *userdata, http_each_object_t each, void *context) {
         return -ENOMEM;
 }
@@ -187,6 +198,8 @@ static const HttpServerHandlers handlers = { .next_pod = next_pod,
                                              .node = print_node,
                                              .run_daemonset_action = order_daemonset,
                                              .exec = exec_in,
+                                             .images = list_images,
+                                             .pull_image = pull_image,
                                              .is_ready = is_ready,
                                              .metrics = print_metrics,
                                              .resource_metrics = print_metrics,
