@@ -50,6 +50,8 @@ static int copy_file(int from, int to) {
 typedef struct Imported {
         int dir; /* the preload directory */
         const char *preload, *name;
+        const char *previous; /* name of the archive that it has replaced, until the agent has read
+                               * the new one; or NULL */
         FileStamp stamp;
 } Imported;
 
@@ -71,16 +73,24 @@ static const json_t *find_imported(const json_t *archives, const Imported *impor
         return NULL;
 }
 
+/* Unless a later import has replaced the archive. */
+static bool is_in_place(const Imported *imported) {
+        struct stat st;
+
+        return fstatat(imported->dir, imported->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+               st.st_ino == imported->stamp.inode;
+}
+
 /* An archive that can never be used is not kept. */
 static int reject_imported(const Imported *imported, const json_t *archive, Error *reterr) {
         const char *error = json_text(archive, "error");
-        struct stat st;
 
         if (json_is_true(json_object_get(archive, "isTransient")))
                 return error_setf(reterr, EAGAIN, "%s/%s: %s; the agent tries again",
                                   imported->preload, imported->name, error);
-        if (fstatat(imported->dir, imported->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_ino == imported->stamp.inode)
+        if (is_in_place(imported) &&
+            (!imported->previous ||
+             renameat(imported->dir, imported->previous, imported->dir, imported->name) < 0))
                 (void) unlinkat(imported->dir, imported->name, 0);
         return error_setf(reterr, EBADMSG, "%s: %s", imported->name, error);
 }
@@ -102,58 +112,91 @@ static int poll_imported(const Options *options, const Imported *imported, bool 
         return !archives || (archive && json_is_true(json_object_get(archive, "isRead")));
 }
 
-/* Waits until the agent has read the archive of this descriptor, and prints its path. Reading may
- * take minutes, but the agent notices a new archive at once, unless there are too many or another
- * import has replaced this one. */
-static int finish_import(const Options *options, int dir, int fd, const char *preload,
-                         const char *name, Error *reterr) {
-        Imported imported = { .dir = dir, .preload = preload, .name = name };
+/* Reading may take minutes, but the agent notices a new archive at once, unless there are too many
+ * or another import has replaced this one. */
+static int wait_until_read(const Options *options, const Imported *imported, Error *reterr) {
         bool is_known = false;
-        struct stat st;
         int r;
 
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        imported.stamp = file_stamp_of(&st);
-        for (unsigned n = 0; (r = poll_imported(options, &imported, &is_known, reterr)) == 0; n++) {
+        for (unsigned n = 0; (r = poll_imported(options, imported, &is_known, reterr)) == 0; n++) {
                 if (!is_known && n >= NOTICE_POLLS_MAX)
                         return error_setf(reterr, ETIMEDOUT,
                                           "%s/%s: the agent does not read it; its log may say why",
-                                          preload, name);
+                                          imported->preload, imported->name);
                 (void) nanosleep(&(struct timespec){ .tv_nsec = POLL_NSEC }, NULL);
         }
+        return r;
+}
+
+/* ---- import of archives ---- */
+
+/* The name ".part" is not that of an archive. Nothing is left of an unnamed file if the program is
+ * killed. 1: the archive that it replaces has this name now; 0: there was none, or the file system
+ * cannot exchange names; or -errno. */
+static int publish_archive(int dir, int fd, const char *part, const char *name) {
+        char link[64];
+
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        if (fsync(fd) < 0 || (unlinkat(dir, part, 0) < 0 && errno != ENOENT) ||
+            linkat(AT_FDCWD, link, dir, part, AT_SYMLINK_FOLLOW) < 0)
+                return -errno;
+        if (renameat2(dir, part, dir, name, RENAME_EXCHANGE) >= 0)
+                return 1;
+        if (renameat(dir, part, dir, name) < 0) {
+                int r = -errno;
+
+                (void) unlinkat(dir, part, 0);
+                return r;
+        }
+        return 0;
+}
+
+/* Gives the archive its name, waits until the agent has read it, and prints its path. The previous
+ * archive of that name returns if the agent cannot use this one. */
+static int finish_import(const Options *options, int dir, int fd, const char *preload,
+                         const char *name, Error *reterr) {
+        Imported imported = { .dir = dir, .preload = preload, .name = name };
+        cleanup_free char *part = text_format("%s.part", name);
+        struct stat st;
+        int r = part ? publish_archive(dir, fd, part, name) : -ENOMEM;
+
+        if (r > 0)
+                imported.previous = part;
+        if (r >= 0 && fstat(fd, &st) < 0)
+                r = -errno;
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s/%s", preload, name);
+        imported.stamp = file_stamp_of(&st);
+        r = wait_until_read(options, &imported, reterr);
+        if (imported.previous && is_in_place(&imported))
+                (void) unlinkat(dir, imported.previous, 0);
         if (r < 0)
                 return r;
         printf("%s/%s\n", preload, name);
         return 0;
 }
 
-/* ---- import of archives ---- */
+static int open_unnamed_archive(int dir, const char *preload, Error *reterr) {
+        int fd = dir < 0 ? -EBADF : openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
-/* The file has a temporary name until it is complete and synced. */
+        return fd < 0 ? error_setf(reterr, errno, "%s: %s", preload, strerror(errno)) : fd;
+}
+
 static int copy_into_preload(const Options *options, const char *file, const char *preload,
                              Error *reterr) {
         cleanup_close int dir = open(preload, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int from = open(file, O_RDONLY | O_CLOEXEC), to = -EBADF;
         const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-        cleanup_free char *part = NULL;
         int r;
 
         if (from < 0)
                 return error_setf(reterr, errno, "%s: %s", file, strerror(errno));
-        if (dir < 0)
-                return error_setf(reterr, errno, "%s: %s", preload, strerror(errno));
-        part = text_format("%s.part", name);
-        if (!part)
-                return -ENOMEM;
-        to = openat(dir, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-        r = to < 0 ? -errno : copy_file(from, to);
-        if (r >= 0 && (fsync(to) < 0 || renameat(dir, part, dir, name) < 0))
-                r = -errno;
-        if (r < 0) {
-                (void) unlinkat(dir, part, 0);
+        to = open_unnamed_archive(dir, preload, reterr);
+        if (to < 0)
+                return to;
+        r = copy_file(from, to);
+        if (r < 0)
                 return error_prefixf(reterr, r, "%s/%s", preload, name);
-        }
         return finish_import(options, dir, to, preload, name, reterr);
 }
 
@@ -189,21 +232,6 @@ static int open_rootfs(const char *file, Error *reterr) {
         return fd;
 }
 
-/* Nothing is left of an unnamed file if the program is killed. */
-static int publish_archive(int dir, int fd, const char *name) {
-        cleanup_free char *part = text_format("%s.part", name);
-        char link[64];
-
-        if (!part)
-                return -ENOMEM;
-        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        if (fsync(fd) < 0 || (unlinkat(dir, part, 0) < 0 && errno != ENOENT) ||
-            linkat(AT_FDCWD, link, dir, part, AT_SYMLINK_FOLLOW) < 0 ||
-            renameat(dir, part, dir, name) < 0)
-                return -errno;
-        return 0;
-}
-
 static int make_archive(const Options *options, const char *name, const char *file,
                         const char *store, int from, int to) {
         cleanup_strv char **words = NULL;
@@ -237,16 +265,11 @@ static int import_rootfs(const Options *options, const json_t *paths, const char
                 return from;
         if (!archive)
                 return -ENOMEM;
-        to = dir < 0 ? -EBADF : openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        to = open_unnamed_archive(dir, preload, reterr);
         if (to < 0)
-                return error_setf(reterr, errno, "%s: %s", preload, strerror(errno));
+                return to;
         r = make_archive(options, name, file, strna(json_text(paths, "store")), from, to);
-        if (r != 0)
-                return r;
-        r = publish_archive(dir, to, archive);
-        if (r < 0)
-                return error_prefixf(reterr, r, "%s/%s", preload, archive);
-        return finish_import(options, dir, to, preload, archive, reterr);
+        return r != 0 ? r : finish_import(options, dir, to, preload, archive, reterr);
 }
 
 static int normalise_image_name(const char *name, char **ret, Error *reterr) {

@@ -1,9 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/component/cli-run.h"
 
+#include "common/file-stamp.h"
+#include "common/json-text.h"
 #include "common/text.h"
 
 /* The commands of images against a fake agent. */
+
+/* An archive whose content starts with "wrong" cannot be used. */
+static json_t *describe_archive(const char *path, const char *file) {
+        cleanup_free char *whole = path_join(path, file), *text = NULL;
+        struct stat st;
+
+        REQUIRE(stat(whole, &st) == 0 && read_file_at(AT_FDCWD, whole, KIB, &text, NULL) >= 0);
+        return json_pack("{s:s, s:I, s:I, s:b, s:s*}", "file", file, "inode",
+                         (json_int_t) st.st_ino, "mtimeNsec",
+                         (json_int_t) file_stamp_of(&st).modified_nsec, "isRead", 1, "error",
+                         strncmp(text, "wrong", 5) == 0 ? "is not an archive" : NULL);
+}
+
+static char *list_preload_directory(void) {
+        cleanup_free char *path = path_join(test_directory(), "preload");
+        cleanup_json json_t *archives = json_array(), *all = NULL;
+        cleanup_closedir DIR *dir = opendir(path);
+        const struct dirent *entry;
+
+        REQUIRE(dir);
+        while ((entry = readdir(dir)))
+                if (strstr(entry->d_name, ".tar") && !strstr(entry->d_name, ".part"))
+                        (void) json_array_append_new(archives,
+                                                     describe_archive(path, entry->d_name));
+        all = json_pack("{s:s, s:O}", "preload", path, "archives", archives);
+        return json_to_text(all, 0);
+}
+
+static char *write_test_file(const char *name, const char *text) {
+        char *path = path_join(test_directory(), name);
+
+        REQUIRE(path && write_file_atomic_at(AT_FDCWD, path, text, strlen(text), 0644) >= 0);
+        return path;
+}
+
+static void expect_file(const char *name, const char *text) {
+        cleanup_free char *path = path_join(test_directory(), name), *actual = NULL;
+
+        (void) read_file_at(AT_FDCWD, path, KIB, &actual, NULL);
+        EXPECT_STREQ(actual, text);
+}
+
+static size_t count_files(const char *name) {
+        cleanup_free char *path = path_join(test_directory(), name);
+        cleanup_closedir DIR *dir = opendir(path);
+        const struct dirent *entry;
+        size_t n = 0;
+
+        REQUIRE(dir);
+        while (read_directory_entry(dir, &entry) > 0)
+                n++;
+        return n;
+}
+
+static void import_archive(const char *content, int status) {
+        cleanup_free char *path = write_test_file("app.tar", content);
+        cleanup_free char *arguments = text_format("images import %s", path);
+        cleanup_free char *out = text_format("%s/preload/app.tar\n", test_directory());
+
+        expect_run(arguments, status, status == 0 ? out : "",
+                   status == 0 ? "" : "error: app.tar: is not an archive\n");
+}
+
+TEST(import_keeps_the_previous_archive_if_the_new_one_is_rejected)
+{
+        cleanup_free char *preload = path_join(test_directory(), "preload");
+
+        start_http_server();
+        fake_agent.images = list_preload_directory;
+        REQUIRE(mkdir_parents_at(AT_FDCWD, preload, 0700) >= 0);
+        import_archive("wrong 1", 1);
+        EXPECT_EQ(count_files("preload"), 0);
+        import_archive("right 2", 0);
+        expect_file("preload/app.tar", "right 2");
+        import_archive("wrong 3", 1);
+        expect_file("preload/app.tar", "right 2");
+        import_archive("right 4", 0);
+        expect_file("preload/app.tar", "right 4");
+        EXPECT_EQ(count_files("preload"), 1);
+        stop_http_server();
+}
 
 /* The pull of another image whose name contains the requested one is newer. */
 static char *list_pulls(void) {
