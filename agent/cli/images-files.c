@@ -338,58 +338,81 @@ static int run_image_helper(const char *verb, const char *store, const char *wor
                                                    .output = output });
 }
 
-/* Finds the image by its name in index.json; the agent normalizes the name that was typed. */
-static const char *find_full_image_name(const json_t *all, const char *name) {
-        const json_t *image, *one;
-        size_t i, j;
+/* The file that a command writes. A regular file has another name until it is complete, so that the
+ * previous one is kept if the command fails. */
+typedef struct OutputFile {
+        int fd;
+        char *path, *part; /* NULL: standard output, a device or a pipe */
+} OutputFile;
 
-        json_array_foreach(json_object_get(all, "images"), i, image)
-                json_array_foreach(json_object_get(image, "names"), j, one) {
-                        const char *text = strna(json_string_value(one));
-                        const char *end = strstr(text, name);
-
-                        if (end && (end == text || end[-1] == '/') &&
-                            (end[strlen(name)] == '\0' || streq(end + strlen(name), ":latest")))
-                                return text;
-                }
-        return name;
+static void output_file_done(OutputFile *output) {
+        close_fd(output->fd);
+        free(output->path);
+        free(output->part);
 }
 
-static int open_output_file(const char *name) {
-        int fd = streq(name, "-") ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                                  : open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-        return fd < 0 ? -errno : fd;
+static int open_output_part(OutputFile *output, const char *name) {
+        output->path = realpath(name, NULL);
+        if (!output->path)
+                output->path = strdup(name);
+        if (output->path)
+                output->part = text_format("%s.%d.part", output->path, (int) getpid());
+        if (!output->part)
+                return -ENOMEM;
+        output->fd = open(output->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        return 0;
 }
 
-/* Removes incomplete output, unless the file is a device or a pipe. */
-static void remove_output_file(int fd, const char *name) {
+static int open_output_file(OutputFile *output, const char *name, Error *reterr) {
         struct stat st;
+        int r = 0;
 
-        if (!streq(name, "-") && fstat(fd, &st) >= 0 && S_ISREG(st.st_mode))
-                (void) unlink(name);
+        if (streq(name, "-"))
+                output->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        else if (stat(name, &st) >= 0 && !S_ISREG(st.st_mode))
+                output->fd = open(name, O_WRONLY | O_CLOEXEC);
+        else
+                r = open_output_part(output, name);
+        if (r >= 0 && output->fd < 0)
+                r = -errno;
+        return r < 0 ? error_prefixf(reterr, r, "%s", name) : 0;
+}
+
+/* 'r' is the result of the command, and is returned unless it is 0 and the file cannot be kept. */
+static int finish_output_file(const OutputFile *output, int r, Error *reterr) {
+        if (!output->part || output->fd < 0)
+                return r;
+        if (r == 0 && (fsync(output->fd) < 0 || rename(output->part, output->path) < 0))
+                r = error_prefixf(reterr, -errno, "%s", output->path);
+        if (r != 0)
+                (void) unlink(output->part);
+        return r;
+}
+
+static int export_image(const Options *options, const char *image, const char *file,
+                        Error *reterr) {
+        cleanup_with(output_file_done) OutputFile output = { .fd = -EBADF };
+        cleanup_json json_t *all = NULL;
+        int r = get_image_store_paths(options, &all, reterr);
+
+        if (r >= 0)
+                r = open_output_file(&output, file, reterr);
+        if (r >= 0)
+                r = run_image_helper("export", strna(json_text(all, "store")), image, NULL,
+                                     output.fd);
+        return finish_output_file(&output, r, reterr);
 }
 
 int images_export(const Options *options, char *const *names, size_t n) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_json json_t *all = NULL;
-        cleanup_close int fd = -EBADF;
         int r;
 
         if (n != 2)
                 return fail_usage(
                         "images export needs an image and a file; '-' is standard output");
-        r = get_image_store_paths(options, &all, &error);
+        r = export_image(options, names[0], names[1], &error);
         if (r < 0)
                 return fail_with_error(r, &error);
-        fd = open_output_file(names[1]);
-        r = fd < 0 ? fd
-                   : run_image_helper("export", strna(json_text(all, "store")),
-                                      find_full_image_name(all, names[0]), NULL, fd);
-        if (r < 0)
-                return fail_with_error(error_prefixf(&error, r, "%s", names[1]), &error);
-        if (r > 0)
-                remove_output_file(fd, names[1]);
         return r == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
@@ -406,15 +429,12 @@ static int qualify_input(const char *word, char **ret) {
         return is_file;
 }
 
-/* Only the agent knows the names in its store. */
-static int diff_with_agent(const Options *options, char *old, char *new, int fd, Error *reterr) {
+static int diff_with_agent(const Options *options, const char *old, const char *new, int fd,
+                           Error *reterr) {
         cleanup_json json_t *all = NULL;
         int r = get_image_store_paths(options, &all, reterr);
 
-        return r < 0 ? r
-                     : run_image_helper("diff", strna(json_text(all, "store")),
-                                        find_full_image_name(all, old),
-                                        find_full_image_name(all, new), fd);
+        return r < 0 ? r : run_image_helper("diff", strna(json_text(all, "store")), old, new, fd);
 }
 
 /* Two archives need no agent, only a directory for the layers while they are compared. */
@@ -429,31 +449,28 @@ static int diff_archives(const char *old, const char *new, int fd, Error *reterr
         return r;
 }
 
-static int diff_images(const Options *options, const char *old, const char *new, int fd,
-                       Error *reterr) {
+static int diff_images(const Options *options, char *const *names, Error *reterr) {
+        cleanup_with(output_file_done) OutputFile output = { .fd = -EBADF };
         cleanup_free char *from = NULL, *to = NULL;
-        int from_file = qualify_input(old, &from), to_file = qualify_input(new, &to);
+        int from_file = qualify_input(names[0], &from), to_file = qualify_input(names[1], &to);
+        int r = from_file < 0 || to_file < 0 ? -ENOMEM : 0;
 
-        if (from_file < 0 || to_file < 0)
-                return -ENOMEM;
-        return from_file && to_file ? diff_archives(from, to, fd, reterr)
-                                    : diff_with_agent(options, from, to, fd, reterr);
+        if (r >= 0)
+                r = open_output_file(&output, names[2], reterr);
+        if (r >= 0)
+                r = from_file && to_file ? diff_archives(from, to, output.fd, reterr)
+                                         : diff_with_agent(options, from, to, output.fd, reterr);
+        return finish_output_file(&output, r, reterr);
 }
 
 int images_diff(const Options *options, char *const *names, size_t n) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_close int fd = -EBADF;
         int r;
 
         if (n != 3)
                 return fail_usage("images diff needs two images or archives and a file; '-' is "
                                   "standard output");
-        fd = open_output_file(names[2]);
-        if (fd < 0)
-                return fail_with_error(error_prefixf(&error, fd, "%s", names[2]), &error);
-        r = diff_images(options, names[0], names[1], fd, &error);
-        if (r != 0)
-                remove_output_file(fd, names[2]);
+        r = diff_images(options, names, &error);
         if (r < 0)
                 return fail_with_error(r, &error);
         return r == 0 ? STATUS_OK : STATUS_FAILED;

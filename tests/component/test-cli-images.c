@@ -88,6 +88,32 @@ TEST(import_keeps_the_previous_archive_if_the_new_one_is_rejected)
         stop_http_server();
 }
 
+static char *list_empty_store(void) {
+        cleanup_free char *path = path_join(test_directory(), "store");
+
+        return text_format("{\"store\":\"%s\",\"images\":["
+                           "{\"names\":[\"mirror.example/library/app:1\"]}]}",
+                           path);
+}
+
+TEST(export_and_diff_keep_an_existing_file_if_they_fail)
+{
+        cleanup_free char *backup = write_test_file("backup.tar", "backup");
+        cleanup_free char *arguments = text_format("images export app:1 %s", backup);
+        size_t n = count_files("");
+
+        start_http_server();
+        fake_agent.images = list_empty_store;
+        expect_run(arguments, 1, "", "image 'app:1' is not in the store\n");
+        free(arguments);
+        arguments = text_format("images diff app:1 app:2 %s", backup);
+        REQUIRE(arguments);
+        expect_run(arguments, 1, "", "app:1: the image is not in the store\n");
+        expect_file("backup.tar", "backup");
+        stop_http_server();
+        EXPECT_EQ(count_files(""), n + 1); /* the store */
+}
+
 /* The pull of another image whose name contains the requested one is newer. */
 static char *list_pulls(void) {
         return strdup("{\"pulls\":["
