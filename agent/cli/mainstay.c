@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -158,12 +159,22 @@ static int run_cli(int argc, char **argv) {
         return command->run(&options);
 }
 
+static bool is_output_pipe_closed(void) {
+        struct pollfd fd = { .fd = STDOUT_FILENO };
+
+        return poll(&fd, 1, 0) > 0 && fd.revents & POLLERR;
+}
+
 int main(int argc, char **argv) {
         int status = run_cli(argc, argv);
 
-        /* A full disk behind a redirection is a failure; a closed pipe is not. */
-        if (fflush(stdout) != 0 && errno != EPIPE && status == STATUS_OK) {
-                fprintf(stderr, "error: cannot write: %s\n", strerror(errno));
+        /* A full disk behind a redirection is a failure; a closed pipe is not. An earlier write may
+         * have failed, and left nothing to flush. */
+        errno = 0;
+        if ((fflush(stdout) != 0 || ferror(stdout)) && status == STATUS_OK &&
+            !is_output_pipe_closed()) {
+                fprintf(stderr, "error: cannot write: %s\n",
+                        errno > 0 ? strerror(errno) : "the output is incomplete");
                 status = STATUS_FAILED;
         }
         return status;

@@ -322,3 +322,48 @@ TEST(validate_reports_the_agents_errors)
                 "validate", 2, "",
                 "error: files are required: 'mainstay validate FILE...'; '-' is standard input\n");
 }
+
+/* Its errors are not read. */
+static int status_with_output(char *const *argv, int output) {
+        posix_spawn_file_actions_t actions;
+        pid_t pid;
+        int status;
+
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_adddup2(&actions, output, 1);
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+        REQUIRE(posix_spawn(&pid, BUILD_DIR "/agent/mainstay", &actions, NULL, argv, environ) == 0);
+        posix_spawn_file_actions_destroy(&actions);
+        REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        return WEXITSTATUS(status);
+}
+
+/* The whole text is written at once, so that nothing is left to write at the end. */
+TEST(output_that_cannot_be_written_is_an_error_unless_a_pipe_was_closed)
+{
+        cleanup_free char *value = path_join(test_directory(), "value"), *word = NULL;
+        cleanup_free char *bytes = calloc(1, 20 * KIB);
+        cleanup_close int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+        int pipes[2];
+        char *encrypt[] = { (char[]){ "mainstay" },
+                            (char[]){ "secret" },
+                            (char[]){ "encrypt" },
+                            (char[]){ "name" },
+                            NULL,
+                            (char[]){ "--recipient=age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2"
+                                      "kg5sfn9aqmcac8p" },
+                            NULL };
+        char *help[] = { (char[]){ "mainstay" }, (char[]){ "help" }, NULL };
+
+        REQUIRE(asprintf(&word, "key=%s", value) > 0 && full >= 0 && bytes);
+        REQUIRE(write_file_atomic_at(AT_FDCWD, value, bytes, 20 * KIB, 0600) >= 0);
+        encrypt[4] = word;
+        EXPECT_EQ(status_with_output(encrypt, full), 1);
+        EXPECT_EQ(status_with_output(help, full), 1);
+        REQUIRE(pipe2(pipes, O_CLOEXEC) == 0 && signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+        close_fd(pipes[0]);
+        EXPECT_EQ(status_with_output(encrypt, pipes[1]), 0);
+        EXPECT_EQ(status_with_output(help, pipes[1]), 0);
+        close_fd(pipes[1]);
+        (void) signal(SIGPIPE, SIG_DFL);
+}
