@@ -437,13 +437,13 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
 }
 
 /* A request that would contact a registry completes without it if an archive now contains the
- * image. */
+ * image. An image of a signed index is never taken from an archive. */
 static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
         const Archive *archive;
         ImageJob *job = request->job;
         const ArchivedImage *found;
 
-        if (!job || !job->reference)
+        if (!job || !job->reference || request->fleet)
                 return;
         found = archive_set_find(&store->preload.archives, request->reference, &archive);
         if (!found || !image_access_is_open(store, request, found->digest, true))

@@ -22,6 +22,7 @@ typedef struct ImageStoreWorld {
         char *preload;
         unsigned n_changes;
         const char *wanted; /* the image that a pod uses */
+        const MainstayConfig *config;
         unsigned n_lists;
 } ImageStoreWorld;
 
@@ -79,6 +80,7 @@ static void open_store(ImageStoreWorld *world, const char *helper) {
         REQUIRE(sd_event_new(&world->event) >= 0);
         REQUIRE(image_store_new(&(ImageStoreConfig){ .event = world->event,
                                                      .helper_path = helper,
+                                                     .config = world->config,
                                                      .list_wanted = list_wanted,
                                                      .state_dir = world->state_dir },
                                 on_changed, world, &world->store, &error) >= 0);
@@ -428,6 +430,50 @@ TEST(a_helper_that_dies_fails_the_request_and_the_next_request_starts_it_again)
                               "app.tar: mainstay-image was killed by signal 9 (Killed)"));
                 answer_done(&answer);
         }
+        world_done(&world);
+}
+
+static int read_pid(const char *path) {
+        cleanup_free char *text = NULL;
+
+        return read_file_at(AT_FDCWD, path, KIB, &text, NULL) >= 0 ? (int) strtol(text, NULL, 10)
+                                                                   : 0;
+}
+
+TEST(a_fetch_for_a_signed_index_goes_on_when_an_archive_has_an_image_of_the_name)
+{
+        cleanup_free char *script = in_test_directory("helper"), *text = NULL;
+        cleanup_free char *started = in_test_directory("started");
+        char name[] = "docker.io/library/app:1", fleet[] = "fleet", url[] = "file:///stick";
+        char digest[] = "sha256:"
+                        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        SourceImage image = { .name = name, .digest = digest };
+        SourceImages images = { .fleet = fleet, .directory = url, .images = { &image, 1 } };
+        SourceConfig source = { .url = url, .fleet = fleet };
+        MainstayConfig config = { .source = &source };
+        ImageStoreWorld world = { .config = &config };
+        ImageAnswer answer = { 0 };
+        int pid;
+
+        append_text(&text,
+                    "#!/bin/sh\n[ \"$1\" = fetch ] && echo $$ > '%s' && exec sleep 1000\n"
+                    "exec %s \"$@\"\n",
+                    started, helper_path());
+        write_file(script, text, strlen(text));
+        REQUIRE(chmod(script, 0755) >= 0);
+        open_store(&world, script);
+        EXPECT_EQ(
+                image_store_request(world.store,
+                                    &(ImageRequestOptions){ .reference = name, .source = &images },
+                                    on_ready, &answer, &answer.image, &answer.request, NULL),
+                0);
+        LOOP_UNTIL(&world, read_pid(started) > 0);
+        pid = read_pid(started);
+        drop_archive(&world, "app.tar", name, "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 1); /* the archive was noticed, and then read */
+        EXPECT_EQ(kill(pid, 0), 0);
+        EXPECT_EQ(answer.n_calls, 0);
+        answer_done(&answer);
         world_done(&world);
 }
 
