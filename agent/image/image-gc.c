@@ -61,12 +61,16 @@ static ImageSet list_used_images(const ImageStore *store) {
         return used;
 }
 
+static bool is_image_of_index(const ImageStore *store, const char *digest) {
+        return source_images_have_digest(&store->source_images, digest) ||
+               source_images_have_digest(&store->kept_images, digest);
+}
+
 static bool is_image_removable(const ImageStore *store, const ImageSet *used, const char *digest) {
         const char *file;
 
         return !image_set_contains(used, digest) && !is_image_archived(store, digest, &file) &&
-               !source_images_have_digest(&store->source_images, digest) &&
-               !source_images_have_digest(&store->kept_images, digest);
+               !is_image_of_index(store, digest);
 }
 
 static uint64_t image_last_used_at(const ImageStore *store, const char *digest) {
@@ -453,6 +457,8 @@ int image_store_remove(ImageStore *store, const char *name, Error *reterr) {
                                   store->preload_path, file);
         if (image_set_contains(&used, digest))
                 return error_setf(reterr, EBUSY, "image '%s' is used by a pod", name);
+        if (is_image_of_index(store, digest))
+                return error_setf(reterr, EBUSY, "image '%s' is named by the signed index", name);
         r = strv_append(&store->gc.removal_queue, digest);
         return r < 0 ? r : image_store_schedule_work(store);
 }

@@ -583,6 +583,30 @@ TEST(images_of_pods_are_listed_once_for_all_stored_images)
         world_done(&world);
 }
 
+TEST(an_image_that_a_signed_index_names_is_not_removed_on_request)
+{
+        ImageStoreWorld world = { 0 };
+        SourceImages in_use = { 0 }, kept = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *digest = NULL;
+
+        open_store(&world, helper_path());
+        unpack_and_remove_archive(&world, "app:1");
+        digest = strdup(strna(image_store_find_digest(world.store, "app:1")));
+        in_use.images.items = calloc(1, sizeof(*in_use.images.items));
+        REQUIRE(in_use.images.items && digest);
+        in_use.images.items[in_use.images.n++] =
+                (SourceImage){ strdup("docker.io/library/app:1"), strdup(digest), 1 };
+        image_store_set_source_images(world.store, &in_use, &kept);
+        EXPECT_EQ(image_store_remove(world.store, digest, &error), -EBUSY);
+        EXPECT(strstr(strna(error.message), "is named by the signed index"));
+        image_store_set_source_images(world.store, &in_use, &kept);
+        EXPECT_EQ(image_store_remove(world.store, digest, NULL), 0);
+        LOOP_UNTIL(&world, !image_store_is_removing(world.store));
+        EXPECT_EQ(image_store_remove(world.store, digest, NULL), -ENOENT);
+        world_done(&world);
+}
+
 TEST(a_missing_helper_only_fails_requests)
 {
         ImageStoreWorld world = { 0 };
