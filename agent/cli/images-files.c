@@ -134,8 +134,11 @@ static int wait_until_read(const Options *options, const Imported *imported, Err
  * killed. 1: the archive that it replaces has this name now; 0: there was none, or the file system
  * cannot exchange names; or -errno. */
 static int publish_archive(int dir, int fd, const char *part, const char *name) {
+        struct stat st;
         char link[64];
 
+        if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+                return -EISDIR;
         (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
         if (fsync(fd) < 0 || (unlinkat(dir, part, 0) < 0 && errno != ENOENT) ||
             linkat(AT_FDCWD, link, dir, part, AT_SYMLINK_FOLLOW) < 0)

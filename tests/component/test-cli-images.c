@@ -34,6 +34,10 @@ static char *list_preload_directory(void) {
         return json_to_text(all, 0);
 }
 
+static char *list_empty_preload_directory(void) {
+        return text_format("{\"preload\":\"%s/preload\",\"archives\":[]}", test_directory());
+}
+
 static char *write_test_file(const char *name, const char *text) {
         char *path = path_join(test_directory(), name);
 
@@ -85,6 +89,22 @@ TEST(import_keeps_the_previous_archive_if_the_new_one_is_rejected)
         import_archive("right 4", 0);
         expect_file("preload/app.tar", "right 4");
         EXPECT_EQ(count_files("preload"), 1);
+        stop_http_server();
+}
+
+TEST(import_does_not_replace_a_directory)
+{
+        cleanup_free char *directory = path_join(test_directory(), "preload/app.tar");
+        cleanup_free char *path = write_test_file("app.tar", "right"), *err = NULL;
+        cleanup_free char *arguments = text_format("images import %s", path);
+
+        start_http_server();
+        fake_agent.images = list_empty_preload_directory;
+        REQUIRE(mkdir_parents_at(AT_FDCWD, directory, 0700) >= 0);
+        err = text_format("error: %s: Is a directory\n", directory);
+        expect_run(arguments, 1, "", err);
+        EXPECT_EQ(count_files("preload"), 1);
+        EXPECT_EQ(count_files("preload/app.tar"), 0);
         stop_http_server();
 }
 
