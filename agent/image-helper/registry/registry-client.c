@@ -68,7 +68,8 @@ typedef struct RegistryTransfer {
         const RegistryObject *object;
         uint64_t have; /* number of bytes passed on, including those that were already present */
         bool without_range;
-        unsigned tokens; /* tokens requested in this attempt */
+        unsigned tokens;    /* tokens requested in this attempt */
+        unsigned redirects; /* followed in this attempt */
         TransportFault fault;
         uint64_t retry_after_sec;
         char *media_type; /* of 128 bytes */
@@ -244,6 +245,8 @@ static int handle_registry_response(RegistryTransfer *transfer, const TransportR
                 return next_credential(transfer, reterr);
         if (reply->status < 300 || reply->status > 308 || reply->status == 304 || !reply->location)
                 return refuse_registry_response(transfer, reply, reterr);
+        if (++transfer->redirects > REDIRECTS_MAX)
+                return error_setf(reterr, ELOOP, "it redirects more than %d times", REDIRECTS_MAX);
         r = url_resolve_for_endpoint(transfer->endpoint, *url, reply->location, &next, reterr);
         if (r < 0)
                 return r;
@@ -253,7 +256,7 @@ static int handle_registry_response(RegistryTransfer *transfer, const TransportR
 }
 
 static int send_registry_request(RegistryTransfer *transfer, const char *url, bool is_own,
-                                 bool was_redirected, TransportResponse *reply, Error *reterr) {
+                                 TransportResponse *reply, Error *reterr) {
         const RegistryObject *object = transfer->object;
         const Credential *credential = credential_of(transfer);
         bool shows_password = is_own && transfer->session->uses_basic && credential;
@@ -264,7 +267,7 @@ static int send_registry_request(RegistryTransfer *transfer, const char *url, bo
                         .url = url,
                         .endpoint = transfer->endpoint,
                         .is_own_host = is_own,
-                        .was_redirected = was_redirected,
+                        .was_redirected = transfer->redirects > 0,
                         .user = shows_password ? credential->user : NULL,
                         .password = shows_password ? credential->password : NULL,
                         .bearer = is_own && !shows_password ? bearer_of(transfer) : NULL,
@@ -280,7 +283,6 @@ static int send_registry_request(RegistryTransfer *transfer, const char *url, bo
 
 static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
         const RegistryObject *object = transfer->object;
-        unsigned redirects = 0;
         int r;
         char *url = text_format("%s/v2/%s/%s/%s%s", transfer->endpoint->origin,
                                 transfer->endpoint->repository,
@@ -289,23 +291,19 @@ static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
 
         if (!url)
                 return -ENOMEM;
-        transfer->tokens = 0;
+        transfer->tokens = transfer->redirects = 0;
         transfer->retry_after_sec = UINT64_MAX;
         do {
                 cleanup_with(transport_response_done) TransportResponse reply = { 0 };
                 bool is_own = url_same_origin(url, transfer->endpoint->origin);
-                cleanup_free char *before = strdup(url);
 
-                r = send_registry_request(transfer, url, is_own, redirects > 0, &reply, reterr);
+                r = send_registry_request(transfer, url, is_own, &reply, reterr);
                 if (r < 0 && reply.range_is_wrong && !transfer->without_range)
                         transfer->without_range = true;
                 if (r >= 0) {
                         transfer->fault = TRANSPORT_BAD_RESPONSE;
                         r = handle_registry_response(transfer, &reply, &url, is_own, reterr);
                 }
-                if (r == 0 && before && !streq(before, url) && ++redirects > REDIRECTS_MAX)
-                        r = error_setf(reterr, ELOOP, "it redirects more than %d times",
-                                       REDIRECTS_MAX);
         } while (r == 0);
         free(url);
         return r;
