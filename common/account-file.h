@@ -20,7 +20,7 @@ typedef struct AccountFile {
 /* 'text' may be NULL; it is borrowed, and not modified. 0 or -ENOMEM. */
 int account_file_open(AccountFile *ret, const char *text);
 
-/* Takes the next entry, which is valid until the next call. False at the end. */
+/* Reads the next entry, which is valid until the next call. False at the end. */
 bool account_file_next_user(AccountFile *file, struct passwd *ret);
 bool account_file_next_group(AccountFile *file, struct group *ret);
 

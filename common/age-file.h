@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files of age (age-encryption.org/v1) for X25519 recipients, binary or armored. Untrusted files
- * are decrypted only in a confined process; encrypting and counting recipients need no key. */
+/* Files in the age format (age-encryption.org/v1) for X25519 recipients, binary or armored.
+ * Untrusted files are decrypted only in a confined process; encrypting and counting recipients need
+ * no key. */
 
 #include "common/error.h"
 
@@ -16,11 +17,11 @@ enum {
         AGE_RECIPIENT_SIZE = 63,       /* "age1…" and a NUL */
         AGE_IDENTITY_SIZE = 75,        /* "AGE-SECRET-KEY-1…" and a NUL */
         AGE_HEADER_MAX = 256 * 1024,   /* bytes */
-        AGE_RECIPIENTS_MAX = 1024,     /* maximum of one file */
+        AGE_RECIPIENTS_MAX = 1024,     /* per file */
         AGE_FILE_MAX = 2 * 1024 * 1024 /* bytes */
 };
 
-/* An X25519 key: of a recipient, which is public, or an identity, which is secret. */
+/* An X25519 key: a recipient, which is public, or an identity, which is secret. */
 typedef struct AgeKey {
         uint8_t bytes[AGE_KEY_SIZE];
 } AgeKey;
@@ -37,7 +38,7 @@ void age_identity_format(const AgeKey *identity, char ret[AGE_IDENTITY_SIZE]);
 int age_identity_make(AgeKey *ret);
 void age_identity_recipient(const AgeKey *identity, AgeKey *ret);
 
-/* Whether the data starts like a file of age. */
+/* Whether the data starts like an age file. */
 bool age_is_file(const void *data, size_t length);
 
 /* The number of X25519 recipients in the header, which does not reveal who they are. >= 0, -EBADMSG
@@ -45,7 +46,7 @@ bool age_is_file(const void *data, size_t length);
 int age_count_recipients(const void *data, size_t length, Error *reterr);
 
 /* Decrypts into memory that the caller erases and frees, and that ends with an additional NUL. 0;
- * -ENOKEY: not encrypted to any of the identities; -EBADMSG: damaged, or not such a file; both with
+ * -ENOKEY: not encrypted to any of the identities; -EBADMSG: damaged, or not an age file; both with
  * a message. */
 int age_decrypt(const void *data, size_t length, const AgeKey *identities, size_t n, char **ret,
                 size_t *ret_length, Error *reterr);

@@ -3,7 +3,7 @@
 
 /* The profiles loaded into the kernel's AppArmor. */
 
-/* The kernel's list of profiles, readable by root: one line "name (mode)" for each. */
+/* The kernel's list of profiles, which only root can read: one line "name (mode)" per profile. */
 extern const char app_armor_profiles_path[];
 
 /* The mode of the profile with exactly this name in the list 'path': "enforce", "complain",

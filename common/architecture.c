@@ -26,7 +26,7 @@ static const struct {
         { "loongarch64", "loong64", 0 },
 };
 
-/* N_ELEMENTS(machines) for a machine without an entry; *ret_machine is its name in the kernel. */
+/* The index of this machine, or N_ELEMENTS(machines); *ret_machine is the kernel's name for it. */
 static size_t this_machine(const char **ret_machine) {
         static struct utsname uts;
         size_t i = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The arithmetic of every back-off, which is the time to wait before a failed operation is retried.
- * The delay doubles up to a maximum; jitter keeps many nodes from retrying at once. Pure, except
- * for back_off_random(). The users of this module decide when a back-off is reset: CrashLoopBackOff
+ * The delay doubles up to a maximum; jitter keeps many nodes from retrying at once. All functions
+ * except back_off_random() are pure. The callers decide when a back-off is reset: CrashLoopBackOff
  * (agent/pods/machine/restart-policy.h), ImagePullBackOff (container-machine.c), requests to the
  * API server (agent/kubeclient/request-back-off.h). */
 

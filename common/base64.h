@@ -11,7 +11,7 @@
  * -ENOMEM. */
 int base64_decode(const char *text, char **ret_data, size_t *ret_length);
 
-/* The same; the padding may be missing completely. */
+/* The same, but the padding may be missing completely. */
 int base64_decode_unpadded(const char *text, char **ret_data, size_t *ret_length);
 
 /* Writes the digits and a NUL: ((length + 2) / 3) * 4 + 1 characters. */

@@ -6,14 +6,14 @@
 #include "common/macros.h"
 
 typedef struct Buffer {
-        char *data;    /* NULL as long as nothing was reserved or appended */
+        char *data;    /* NULL until something is reserved or appended */
         size_t length; /* in bytes, without the NUL */
 } Buffer;
 
 #define cleanup_buffer cleanup_with(buffer_done)
 
-/* Appends bytes; the buffer may have at most 'max' bytes afterwards. 0; -EFBIG if it would exceed
- * that, or -ENOMEM: the buffer is unchanged. */
+/* Appends bytes; the buffer may have at most 'max' bytes afterwards. 0; -EFBIG if it would be
+ * larger, or -ENOMEM: the buffer is unchanged. */
 int buffer_append(Buffer *buffer, const void *data, size_t length, size_t max);
 
 /* Makes room for 'length' more bytes and the NUL. Returns the address where they are written; the

@@ -132,7 +132,7 @@ static void skip_unless_equal(FilterProgram *program, uint32_t value, unsigned c
                  (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skipped));
 }
 
-/* The words of an argument, because BPF has 32-bit words. */
+/* The offset of one half of an argument, because BPF has 32-bit words. */
 static size_t argument_offset(unsigned argument, bool upper) {
         bool is_second = upper == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 

@@ -2,7 +2,8 @@
 #pragma once
 
 /* The validity of a certificate, in seconds since 1970. GnuTLS returns it in the time_t with which
- * it was built, which may end in 2038 on a 32-bit distribution, and may differ from ours. */
+ * it was built, which may end in 2038 on a 32-bit distribution, and may differ from the time_t of
+ * this program. */
 
 #include <gnutls/x509.h>
 #include <stdint.h>

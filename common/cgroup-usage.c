@@ -103,8 +103,8 @@ static int read_memory_usage(const char *path, char **ret_text, uint64_t *ret,
         if (!is_v1 && streq(path, "/")) {
                 MachineMemory machine;
 
-                /* The kernel does not provide these numbers for the root of version 2: never the
-                 * first one, and the other one only with the memory controller. */
+                /* For the root of version 2, the kernel does not provide the usage, and provides
+                 * inactive files only if the memory controller is enabled. */
                 r = machine_memory_usage(&machine);
                 if (r < 0)
                         return r;

@@ -52,8 +52,8 @@ typedef struct CgroupStatistics {
 /* As cgroup_usage(). */
 int cgroup_statistics(const char *path, CgroupStatistics *ret);
 
-/* The rest is only for /metrics/cadvisor: limits, and the number of times that they were hit. 0: as
- * above, or there is no such limit. */
+/* The rest is only for /metrics/cadvisor: limits, and how often they were hit. 0: not provided by
+ * the kernel, or no limit. */
 typedef struct CgroupDetails {
         uint64_t cpu_shares; /* from version 1; with version 2, cAdvisor's conversion of the
                               * weight */

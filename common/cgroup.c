@@ -110,8 +110,8 @@ static void enable_controllers(const char *directory) {
                                                    "+pids", "+io",     "+hugetlb" };
         cleanup_free char *file = path_join(directory, "cgroup.subtree_control");
 
-        /* Controllers are enabled one at a time, because a kernel without one of them would refuse
-         * all. */
+        /* Controllers are enabled one at a time, because if one is missing, the kernel refuses the
+         * whole list. */
         for (size_t i = 0; file && i < N_ELEMENTS(controllers); i++)
                 (void) write_value_at(AT_FDCWD, file, controllers[i]);
 }

@@ -19,8 +19,8 @@ int cgroup_version(void);
  * with a message. */
 int cgroup_check_hierarchies(Error *reterr);
 
-/* Whether the kernel has the controller, it is not disabled on its command line (cgroup_disable=)
- * and, in a cgroup namespace, it is available in this one. */
+/* Whether the controller is available: supported by the kernel, not disabled on its command line
+ * (cgroup_disable=) and, in a cgroup namespace, available in that namespace. */
 bool cgroup_has_controller(const char *controller);
 
 /* The reason why a limit cannot be set, with the name of the controller. */
@@ -28,9 +28,9 @@ bool cgroup_has_controller(const char *controller);
         "the cgroup controller '%s' is missing: the kernel does not support it, or its command " \
         "line disables it"
 
-/* Creates the cgroup and its parents: on v2 with the available ones of the controllers cpu, cpuset,
- * memory, pids, io and hugetlb; on v1 in the hierarchies of cpu, memory, pids and, if they exist,
- * cpuacct and hugetlb. Existing ones are not changed. 0 or -errno. */
+/* Creates the cgroup and its parents: on v2 with those of the controllers cpu, cpuset, memory,
+ * pids, io and hugetlb that are available; on v1 in the hierarchies of cpu, memory, pids and, if
+ * they exist, cpuacct and hugetlb. Existing ones are not changed. 0 or -errno. */
 int cgroup_create(const char *path, Error *reterr);
 
 /* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. On v1, a combined limit of
@@ -54,7 +54,7 @@ int cgroup_enter(const char *path, Error *reterr);
 
 /* Sends SIGKILL to all processes in the cgroup and below, including frozen ones, repeatedly until
  * none is left or the attempts are used up. 0 if it is empty or does not exist, -EBUSY if a process
- * did not exit within a second. Blocks; not for the loop. */
+ * did not exit within a second. Blocks, so it must not be called from an event loop. */
 int cgroup_kill(const char *path);
 
 /* Removes the cgroup and everything below it, in every hierarchy. 0 if it is gone, -EBUSY if it

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Several streams over one WebSocket, as kubectl and the kubelet use for exec
- * ("v5.channel.k8s.io"): binary messages whose first byte is the channel. Both ends, after the
- * opening handshake. The descriptor is a non-blocking socket; the owner's loop calls
+/* Several streams over one WebSocket, as used by kubectl and the kubelet for exec
+ * ("v5.channel.k8s.io"): binary messages whose first byte is the channel. Implements both ends
+ * after the opening handshake. The descriptor is a non-blocking socket; the owner's loop calls
  * channels_read() and channels_write() when it is ready. */
 
 #include "common/error.h"
@@ -44,7 +44,7 @@ int channels_read(Channels *channels);
  * peer is gone, but data that it sent before can still be read. */
 int channels_write(Channels *channels);
 
-/* While held, only messages that have already been read are passed on. */
+/* While the channels are held, only messages that have already been read are passed on. */
 void channels_hold(Channels *channels, bool is_held);
 
 /* Queues a copy. 0 or -ENOMEM. */
@@ -56,8 +56,8 @@ void channels_close(Channels *channels);
 size_t channels_queued(const Channels *channels); /* in bytes of messages */
 bool channels_wants_write(const Channels *channels);
 
-/* Whether to wait for data: false while the peer does not read replies, and once it has sent its
- * close frame. Nothing is read then, so further data would be reported continuously. */
+/* Whether to poll for input: false while the peer does not read replies, and once it has sent its
+ * close frame. Nothing is read then, so poll() would report pending data continuously. */
 bool channels_wants_read(const Channels *channels);
 
 /* Whether the peer has sent its close frame: channels_read() reads nothing more. */

@@ -25,8 +25,8 @@ int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **r
 int checksummed_try_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
                             const char *consequence, char **ret_text);
 
-/* The same, for a program that also continues without unreadable data: this is logged, and returns
- * 0. Otherwise returns 1, 0 or -ENOMEM. */
+/* The same, for a program that also continues without unreadable data: the error is logged, and the
+ * result is 0. Otherwise returns 1, 0 or -ENOMEM. */
 int checksummed_load_at(int dir_fd, const char *name, size_t max_bytes, const char *what,
                         const char *consequence, char **ret_text);
 

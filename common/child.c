@@ -123,8 +123,8 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *si, void *
         };
 
         child->reaped = true;
-        /* The output of the child is in the pipes. A grandchild that keeps them open is not waited
-         * for. */
+        /* The output of the child is in the pipes. A grandchild may keep them open, so their end is
+         * not awaited. */
         (void) read_child_pipe(child, child->output_fd);
         (void) read_child_pipe(child, child->error_fd);
         result.output = strna(child->output.data);

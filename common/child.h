@@ -21,7 +21,7 @@ typedef struct ChildResult {
         const char *error; /* last non-empty line of standard error, for a message */
 } ChildResult;
 
-/* A line of standard output, without its newline, when it arrives. */
+/* Called with each line of standard output, without its newline, when it arrives. */
 typedef void (*child_line_t)(const char *line, void *userdata);
 
 typedef struct ChildSpec {
@@ -29,8 +29,8 @@ typedef struct ChildSpec {
         size_t output_max;     /* bytes of standard output to keep; the rest is dropped */
         uint64_t timeout_usec; /* 0: no limit */
         int input_fd;          /* becomes standard input; 0: /dev/null. Borrowed. */
-        child_line_t on_line;  /* receives standard output line by line, and nothing of it is kept;
-                                * or  NULL */
+        child_line_t on_line;  /* receives standard output line by line, instead of 'output'; or
+                                * NULL */
 } ChildSpec;
 
 /* Called once, from the loop, when the process has exited and its pipes have been read. The Child
@@ -54,9 +54,9 @@ Child *child_free(Child *child);
  * process is traced. The callback must free the source. 0 or -errno. */
 int child_source_rearm(sd_event_source *source);
 
-/* Whether it exited with 0. */
+/* Whether the process exited with 0. */
 bool child_succeeded(const ChildResult *result);
 
-/* Sets a message about the end of the process: its own last line, or the exit status. No message on
- * success. Returns -errno. */
+/* Sets a message about the end of the process: its last line of standard error, or the exit status.
+ * No message on success. Returns -errno. */
 int child_explain(const ChildResult *result, const char *what, Error *reterr);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reports that the machine's clock was set, to code that waits because of the current time. It is a
+/* Reports that the machine's clock was set, for code that waits for a certain time of day. It is a
  * timer that never fires (TFD_TIMER_CANCEL_ON_SET), so it costs no wake-up. Steps of less than a
- * minute, and suspends, are not reported. */
+ * minute and suspensions are not reported. */
 
 #include "common/macros.h"
 

@@ -42,7 +42,7 @@ AwakeSince awake_since_start(const SteadyClock *clock) {
         return (AwakeSince){ .usec = steady_now_usec(clock), .slept = slept_usec() };
 }
 
-/* The two clocks are read one after the other, but a suspension takes more than a second. */
+/* The two clocks are not read at the same instant, but a suspension takes more than a second. */
 uint64_t awake_since_usec(AwakeSince *awake, const SteadyClock *clock) {
         if (slept_usec() > awake->slept + USEC_PER_SEC)
                 *awake = awake_since_start(clock);

@@ -3,7 +3,7 @@
 
 /* Times in microseconds: 'realtime' since 1970 for display, 'boottime' for every decision, so that
  * setting the clock does not move a back-off. 'awake' does not advance while the machine sleeps: it
- * measures the time that a process is given, for example to answer a probe or to exit. */
+ * measures the time that a process has, for example to answer a probe or to exit. */
 
 #include "common/macros.h"
 
@@ -31,9 +31,9 @@ typedef struct SteadyClock {
 SteadyClock steady_clock_start(void);
 uint64_t steady_now_usec(const SteadyClock *clock);
 
-/* The time, by the steady clock, since which the machine has been awake as far as queries have
- * shown; initially the start of the process. For deadlines that may pass while the machine sleeps,
- * when no process can meet them. */
+/* The time on the steady clock since which the machine has been awake, as far as the queries show;
+ * initially the start of the process. For deadlines that may pass while the machine sleeps, when no
+ * process can meet them. */
 typedef struct AwakeSince {
         uint64_t usec;
         uint64_t slept; /* total time asleep until then, since the boot */
@@ -51,13 +51,13 @@ uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_u
  * stamp stays the same. The age of a stamp from before the clock was set is unknown, so it counts
  * as now. */
 typedef struct SteadyStamp {
-        uint64_t realtime; /* 0: none was seen */
+        uint64_t realtime; /* 0: no stamp was seen yet */
         uint64_t steady;
 } SteadyStamp;
 
 uint64_t steady_stamp_convert(SteadyStamp *stamp, const SteadyClock *clock, uint64_t realtime_usec);
 
-/* Whether the clock can be right: it is not earlier than the build of this program. A machine
+/* Whether the clock can be right, which means not earlier than the build of this program. A machine
  * without a clock battery starts in 1970, or at the time when it was switched off. */
 bool clock_is_set(uint64_t realtime_usec);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Loads libcurl when it is first used, because it takes more memory than an idle agent itself. In a
- * program that is linked with libcurl, it is already loaded. There is one table of symbols, through
- * which only documented functions of the library are called. */
+ * program that is linked with libcurl, it is already loaded. All callers use one table of symbols,
+ * which contains only documented functions of the library. */
 
 #include "common/error.h"
 

@@ -39,7 +39,7 @@ long curl_transfer_status(const CurlTransfer *transfer) {
         return status;
 }
 
-/* ---- why it failed ---- */
+/* ---- causes of failures ---- */
 
 /* Removes the differences between two equal failures: the duration, and the name of a CA file,
  * which refers to a descriptor. */

@@ -7,7 +7,7 @@
 
 #include "common/curl-library.h"
 
-/* PEM files as descriptors; negative: none, and the system's authorities. */
+/* PEM files as descriptors; negative: no certificate or key, or the system's authorities. */
 typedef struct CurlTls {
         int authority_fd, certificate_fd, key_fd;
         bool is_unverified;
@@ -67,7 +67,7 @@ void curl_transfer_set_tls(const CurlTransfer *transfer, const CurlTls *tls);
 long curl_transfer_status(const CurlTransfer *transfer);
 
 /* The reason for the failure, without details that differ between two equal failures. Valid as long
- * as the transfer. */
+ * as the transfer exists. */
 const char *curl_transfer_explain(CurlTransfer *transfer, CURLcode code);
 
 /* Whether the server's certificate is not valid yet, or has expired, by this machine's clock. */

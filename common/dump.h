@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The lines of `mainstay debug dump`: the state that each module prints. A line is a key, a colon
- * and a value, or an object with its fields, so that it can be searched with grep; the parts of an
- * object are indented below it. Values of environment variables, tokens and contents
- * of Secrets are never printed. */
+/* Writes the lines of `mainstay debug dump`, in which each module prints its state. A line is a
+ * key, a colon and a value, or an object with its fields, so that it can be searched with grep; the
+ * parts of an object are indented below it. Values of environment variables, tokens and contents of
+ * Secrets are never printed. */
 
 #include "common/macros.h"
 

@@ -20,7 +20,7 @@ typedef struct DurableWriteJob {
         char beside[DURABLE_WRITE_FILES_MAX][BESIDE_SIZE];
 } DurableWriteJob;
 
-/* ---- the child: must not call functions that a thread could hold a lock of ---- */
+/* ---- the child: must not call functions whose locks a thread could hold ---- */
 
 static int write_temporary_synced(int dir_fd, const DurableFile *file, const char *beside) {
         cleanup_close int fd = -EBADF;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* sd-event(3) event sources that are created once, disabled, and enabled whenever they are due.
- * Enabling allocates nothing, so work that must be retried is never forgotten. */
+ * Enabling allocates nothing, so work that must be retried is never lost. */
 
 #include <systemd/sd-event.h>
 

@@ -18,35 +18,35 @@
  *     return(EIO)    the operation fails with this error (EIO, ENOSPC, EROFS, ENOMEM, EAGAIN)
  *     sleep(MS)      the process waits
  *
- * The failpoint "alloc" is every allocation of mainstayd, mainstay-shim or mainstay-image and of
- * their libraries: malloc(), calloc(), realloc() and strdup(). The allocation always fails with
- * ENOMEM, regardless of the error in the term.
+ * Every allocation of mainstayd, mainstay-shim, mainstay-image and their libraries passes the
+ * failpoint "alloc": malloc(), calloc(), realloc() and strdup(). It always fails with ENOMEM,
+ * regardless of the error in the term.
  */
 
 #ifdef MAINSTAY_FAILPOINTS
 #include <stdbool.h>
 
-/* 0, or -errno with which the operation must fail. */
+/* 0, or the -errno with which the operation must fail. */
 int failpoint_pass(const char *name);
 
-/* Without a file, for tests of functions: makes the n-th allocation from now on fail, and no other
- * one, counted from 1 over all threads of this process. 0: none. */
+/* For unit tests, without a file: makes only the n-th allocation from now on fail, counted from 1
+ * over all threads of this process. 0: none. */
 void failpoint_fail_allocation(unsigned n);
 
 /* Whether that allocation was reached. */
 bool failpoint_allocation_has_failed(void);
 
 /* For a library that does not survive failed allocations: from here on no allocation fails; the
- * second function ends this, and returns whether one should have failed in the meantime. One
- * thread, not nested. */
+ * second function ends this, and returns whether one should have failed in the meantime. For one
+ * thread only; calls must not be nested. */
 void failpoint_hold_allocations(void);
 bool failpoint_release_allocations(void);
 
-/* Whether anything can fail at all. */
+/* Whether any failpoint is configured. */
 bool failpoint_is_armed(void);
 
-/* Called for an allocation that should fail: returns whether it must not fail now, in which case
- * this is reported later. */
+/* Called for an allocation that should fail: returns whether allocations are held, in which case it
+ * must succeed, and failpoint_release_allocations() reports it. */
 bool failpoint_hold_failure(void);
 
 #define FAILPOINT(name)                                                                           \
@@ -63,7 +63,7 @@ bool failpoint_hold_failure(void);
                         return failpoint_r;        \
         } while (false)
 
-/* At a place that cannot fail. */
+/* For a place that cannot fail. */
 #define DIE_AT(name) ((void) FAILPOINT(name))
 #else
 #define FAIL_AT(name) ((void) 0)

@@ -27,8 +27,8 @@ int file_metadata_apply_times(int fd, const FileMetadata *metadata);
 /* For a symbolic link or a FIFO that is not opened. */
 int file_metadata_apply_at(int dir_fd, const char *name, const FileMetadata *metadata);
 
-/* Whether a layer may set this attribute. Attributes of overlayfs are refused from untrusted
- * layers, and of "security." only file capabilities are accepted. */
+/* Whether a layer may set this attribute: file capabilities, POSIX ACLs, and attributes of "user."
+ * except those of overlayfs, because layers are untrusted. */
 bool xattr_is_allowed(const char *name);
 
 /* Sets one permitted attribute. On a file system without extended attributes, all except file

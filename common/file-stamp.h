@@ -11,7 +11,7 @@
 
 typedef struct FileStamp {
         dev_t device;
-        ino_t inode; /* 0: of no file */
+        ino_t inode; /* 0: no file */
         off_t size;
         int64_t modified_nsec; /* since 1970 */
         int64_t changed_nsec;  /* of the inode (st_ctim) */

@@ -327,7 +327,7 @@ int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t 
         temporary = text_format("%s.tmp", name);
         if (!temporary)
                 return -ENOMEM;
-        /* Each file has one writer, so a dead process has left an existing temporary file. */
+        /* Each file has one writer, so an existing temporary file was left by a dead process. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0)
                 return -errno;

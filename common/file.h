@@ -38,7 +38,7 @@ int open_parent_no_symlinks(const char *path, const char **ret_name);
 DIR *opendir_no_symlinks(const char *path);
 
 /* Creates the missing parent directories of 'path' below 'dir_fd', and 'path' itself (a directory
- * or an empty file); follows no links. New ones get exactly 'mode', and parents also search
+ * or an empty file); follows no links. New ones get exactly 'mode'; parents also get search
  * permission. Opens it with O_PATH. Returns a descriptor or -errno. */
 int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode);
 
@@ -55,8 +55,8 @@ int mkdir_parents_at(int dir_fd, const char *path, mode_t mode);
 int open_directory_at(int dir_fd, const char *path, mode_t mode);
 
 /* Reads a whole regular file of at most 'max_bytes' into memory that the caller frees, and that
- * ends with an additional NUL. The open does not block; -EINVAL (or -EISDIR) if it is not a regular
- * file, -EFBIG if it is longer. */
+ * ends with an additional NUL. Opening it does not block; -EINVAL (or -EISDIR) if it is not a
+ * regular file, -EFBIG if it is longer. */
 int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data,
                  size_t *ret_length);
 

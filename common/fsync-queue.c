@@ -29,7 +29,7 @@ struct FsyncQueue {
         int last_error; /* the last -errno that was logged */
 };
 
-/* ---- the child: must not call functions that a thread could hold a lock of ---- */
+/* ---- the child: must not call functions whose locks a thread could hold ---- */
 
 /* A missing file does not need a sync. */
 static int fsync_path_at(int dir_fd, const char *name, int flags) {

@@ -25,8 +25,8 @@ FsyncQueue *fsync_queue_free(FsyncQueue *sync);
 DEFINE_CLEANUP(FsyncQueue *, fsync_queue_free)
 
 /* Removes a directory with its contents, after the end of a child that may be creating links in it.
- * An error is logged. Another process that removes such a directory must expect a new name in it
- * (-ENOTEMPTY). */
+ * An error is logged. Another process that removes such a directory must expect that a new name
+ * appears in it (-ENOTEMPTY). */
 void fsync_queue_remove(FsyncQueue *sync, const char *directory);
 
 /* Marks a directory that was written to. Does nothing if it no longer exists when it is to be

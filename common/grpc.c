@@ -370,7 +370,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
         return 0;
 }
 
-/* ---- a request is whole ---- */
+/* ---- complete requests ---- */
 
 static void send_http_error(GrpcCall *call, const char *status, GrpcCode code, const char *text);
 
@@ -406,7 +406,7 @@ static void dispatch_request(GrpcConnection *connection, GrpcCall *call) {
         }
 }
 
-/* ---- an answer is whole ---- */
+/* ---- complete answers ---- */
 
 static GrpcCode code_of_http(unsigned status) {
         switch (status) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Both ends of gRPC over HTTP/2 with prior knowledge on a stream socket, with libnghttp2, without
- * threads and without waiting. The owner polls the descriptor for the events that are wanted and
+ * threads and without waiting. The owner polls the descriptor for grpc_connection_events() and
  * calls grpc_connection_process(). The peer is not trusted: messages, headers, streams and the send
  * queue are limited.
  *
@@ -35,7 +35,7 @@ const char *grpc_code_name(GrpcCode code);
 #define GRPC_MESSAGE_MAX ((size_t) 4 * 1024 * 1024)
 
 enum {
-        GRPC_STREAMS_MAX = 128,     /* limit for a peer at the same time */
+        GRPC_STREAMS_MAX = 128,     /* maximum concurrent streams of a peer */
         GRPC_ERROR_TEXT_MAX = 4096, /* bytes of a status message; longer ones are truncated */
 };
 
@@ -96,15 +96,15 @@ int grpc_call_start(GrpcConnection *connection, const char *path, const void *me
                     size_t length, bool is_stream, uint64_t deadline_usec,
                     const GrpcCallHandlers *handlers, GrpcCall **ret);
 
-/* Without on_end(). */
+/* Does not call on_end(). */
 void grpc_call_cancel(GrpcCall *call);
 
 /* ---- answers of a server ---- */
 
-/* The owner gives up the call. */
+/* After the answer, the owner must not use the call. */
 void grpc_call_reply(GrpcCall *call, const void *message, size_t length);
 void grpc_call_fail(GrpcCall *call, GrpcCode code, const char *format, ...) printf_like(3, 4);
 
-/* For the caller's own use; NULL at first. */
+/* For the caller's own use; initially NULL. */
 void grpc_call_set_userdata(GrpcCall *call, void *userdata);
 void *grpc_call_userdata(const GrpcCall *call);

@@ -16,7 +16,7 @@ enum {
 
 typedef struct Sha256 Sha256;
 
-/* NULL: out of memory, or the library fails. */
+/* NULL: out of memory, or an error in the library. */
 Sha256 *sha256_new(void);
 void sha256_update(Sha256 *hash, const void *data, size_t length);
 

@@ -16,7 +16,7 @@ typedef struct HttpClientRequest HttpClientRequest;
 typedef struct HttpClientSpec {
         const char *url;
         const char *const *headers; /* "Name: value", or "Name;" for an empty value; may be NULL */
-        const char *body;           /* makes it a POST, unless NULL */
+        const char *body;           /* unless NULL, the request is a POST */
         size_t body_length;
         size_t response_max; /* in bytes; a longer body is truncated, without waiting for the rest
                               */

@@ -24,7 +24,7 @@
  * caller frees it; NULL: out of memory. */
 char *image_access_source_name(const char *fleet);
 
-/* The policy: images that do not need such a record. */
+/* The policy: which images do not need such a record. */
 typedef struct ImageAccessRules {
         bool opens_all;          /* NeverVerify */
         bool opens_preloaded;    /* NeverVerifyPreloadedImages: images that were not pulled */
@@ -40,5 +40,5 @@ bool image_access_is_allowlisted(const ImageAccessRules *rules, const char *repo
 const json_t *image_access_find(const json_t *access, const char *repository);
 
 /* Whether the registry accepted one of the Secrets, given by their hashes, or needed none. 'entry'
- * belongs to a repository; NULL: it has no image. */
+ * is the entry of a repository; NULL: there is none. */
 bool image_access_is_recorded(const json_t *entry, const json_t *hashes);

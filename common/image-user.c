@@ -15,7 +15,7 @@ enum {
         LOOKUPS_MAX = 100000, /* a few links through 256 layers take 10,000 */
 };
 
-/* 0, -EINVAL if it is not a number, -ERANGE if it is out of range for an ID. */
+/* 0, -EINVAL if 'text' is not a number, -ERANGE if it is out of range for an ID. */
 static int parse_user_or_group_id(const char *text, uint32_t *ret) {
         uint64_t value = 0;
 

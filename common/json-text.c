@@ -17,7 +17,7 @@ static void *allocate_for_jansson(size_t size) {
         return memory;
 }
 
-/* Before jansson allocates anything. */
+/* Must run before jansson allocates anything. */
 __attribute__((constructor)) static void count_failures_of_jansson(void) {
         json_set_alloc_funcs(allocate_for_jansson, free);
 }
@@ -32,7 +32,7 @@ int json_parse_text(const char *text, size_t length, size_t flags, json_t **ret,
         json_t *json = json_loadb(text, length, flags, ret_problem);
 
         if (failed_allocations != before) {
-                failed_allocations = before; /* no text is lost by it */
+                failed_allocations = before; /* this failure affects no other text */
                 json_decref(json);
                 return -ENOMEM;
         }

@@ -3,8 +3,8 @@
 
 /* Ensures that JSON is complete or absent. Code that builds many small values does not check each
  * of them, and json_dumps() does not check all of its own allocations: if its buffer cannot grow,
- * it omits the name of a member. So the failed allocations of jansson are counted. Not for several
- * threads at the same time. */
+ * it omits the name of a member. Therefore jansson's failed allocations are counted. Not
+ * thread-safe. */
 
 #include "common/macros.h"
 
@@ -20,9 +20,9 @@ json_t *json_walk(const json_t *object, const char *const *keys);
 /* The string at that place; NULL if it is missing or not a string. */
 #define json_text(object, ...) json_string_value(json_at(object, __VA_ARGS__))
 
-/* The number of failed allocations of jansson. If other texts are created while an object is built,
- * compare this before and after: if it differs, something may be missing, and the result must be
- * -ENOMEM. */
+/* The number of failed allocations of jansson. Code that creates other texts while it builds an
+ * object compares this before and after: if it differs, something may be missing, and the result
+ * must be -ENOMEM. */
 unsigned json_failed_allocations(void);
 
 /* Like json_loadb(), which does not distinguish invalid text from exhausted memory. 0 and the

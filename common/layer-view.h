@@ -35,8 +35,8 @@ typedef struct LayerDirectories {
         size_t n;
 } LayerDirectories;
 
-/* Opens all layers. 0 or -errno; layers[ret->n] is the one that cannot be opened. The caller ends
- * 'ret' in both cases. */
+/* Opens all layers. 0 or -errno; layers[ret->n] is the one that cannot be opened. The caller must
+ * call layer_directories_done() in both cases. */
 int layer_directories_open(char *const *layers, LayerDirectories *ret);
 void layer_directories_done(LayerDirectories *directories);
 

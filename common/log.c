@@ -9,7 +9,7 @@
 #include <syslog.h>
 
 enum {
-        LINE_SIZE = 4000, /* for a message; a line has at most a page */
+        LINE_SIZE = 4000, /* for a message; a line is at most a page */
 };
 
 static log_sink_t log_sink;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Log: one line to standard error, prefixed with "<N>" if the journal reads it, otherwise with the
- * program's name. Messages start with a capital letter and have no period; user strings are in
- * 'ticks'. */
+/* Logging: each message is one line on standard error, prefixed with "<N>" if the journal reads it,
+ * otherwise with the program's name. Messages start with a capital letter and have no period; user
+ * strings are in 'ticks'. */
 
 #include "common/error.h"
 #include "common/macros.h"
@@ -20,7 +20,7 @@ void log_read_environment(void);
 void log_set_level(int priority);
 int log_level(void);
 
-/* True if log_debug() writes anything; otherwise lines that are expensive to create are skipped. */
+/* True if log_debug() writes anything; checked before a line that is expensive to create. */
 bool log_is_debug(void);
 
 /* Converts "error", "warning", "info" or "debug" to its priority, or -EINVAL, and back. */

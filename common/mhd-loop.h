@@ -40,5 +40,5 @@ void mhd_loop_run(MhdLoop *loop);
 void mhd_loop_schedule_run(MhdLoop *loop);
 
 /* For MHD_OPTION_UNESCAPE_CALLBACK: a NUL sent as %00 becomes '?', because it would end the path
- * early, and another path than the requested one would be compared. */
+ * early, and a path other than the requested one would be compared. */
 size_t mhd_unescape_path(void *userdata, struct MHD_Connection *http, char *text);

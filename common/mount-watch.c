@@ -82,7 +82,7 @@ static int read_mounts(MountWatch *watch, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Pods make many mounts, but elsewhere. An unreadable table counts as changed. */
+/* Pods cause many mounts, but in other places. An unreadable table counts as changed. */
 static int on_mounts_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         MountWatch *watch = userdata;
         cleanup_free char *lines = NULL;

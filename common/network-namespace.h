@@ -12,7 +12,7 @@
 /* Connects to a TCP port on the loopback address of a network namespace: with IPv6 only, or with
  * IPv4 and, if that is refused at once, with IPv6; 'namespace_fd' < 0: this process's own
  * namespace. Does not block: the connection may still be in progress, and be refused later. Only
- * for single-threaded programs, because the namespace is entered for a moment. Returns a
+ * for single-threaded programs, because the process enters the namespace for a moment. Returns a
  * non-blocking socket or -errno. */
 int connect_to_loopback_of_namespace(int namespace_fd, unsigned port, bool is_ipv6);
 

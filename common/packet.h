@@ -11,7 +11,7 @@
 int packet_send(int socket_fd, const char *data, size_t length, int pass_fd);
 
 enum {
-        MESSAGE_FDS_MAX = 8 /* maximum of one message */
+        MESSAGE_FDS_MAX = 8 /* per message */
 };
 
 /* The control buffer of a message, for its descriptors. */

@@ -13,6 +13,6 @@ typedef enum PipeEnd {
  * 0, or a negative errno with nothing left open. */
 int pipe_open(PipeEnd own, int ret_fds[2]);
 
-/* Makes the open file behind 'fd' non-blocking, for everybody that shares it. Returns 0 or a
+/* Makes the open file behind 'fd' non-blocking, for every process that shares it. Returns 0 or a
  * negative errno. */
 int fd_set_nonblocking(int fd);

@@ -24,7 +24,7 @@
 
 enum {
         NOBODY = 65534,
-        NO_CORE = 1, /* byte: a core pattern's program gets a core despite a limit of 0 */
+        NO_CORE = 1, /* byte: with 0, the program in a core pattern would still get a core */
 };
 
 int privileges_set_ids(uid_t uid, gid_t gid) {

@@ -18,16 +18,17 @@ int privileges_set_ids(uid_t uid, gid_t gid);
  * must have no privileges. 0 or -errno with a message. */
 int privileges_leave_root(const char *user, Error *reterr);
 
-/* Keeps those of its capabilities that have a bit in 'keep' (1 << CAP_CHOWN), and gains none by
- * executing programs from now on. 0 or -errno. */
+/* Drops all capabilities except those whose bit (1 << CAP_CHOWN) is set in 'keep'; executing
+ * programs adds none from now on. 0 or -errno. */
 int privileges_keep_capabilities(uint64_t keep);
 
 /* No program executed from now on gets a capability. */
 void privileges_drop_bounding_set(void);
 
-/* Disables core dumps for this process, and for programs that it starts from now on: neither to a
- * file nor to a program in the kernel's core pattern, such as systemd-coredump, which would also
- * record the environment. A program that needs a core dump must raise its soft limit first. */
+/* Disables core dumps for this process, and for programs that it starts from now on: no core is
+ * written to a file or passed to a program in the kernel's core pattern, such as systemd-coredump,
+ * which would also record the environment. A program that needs a core dump must raise its soft
+ * limit first. */
 void privileges_forbid_cores(void);
 
 /* The same, and also prevents other processes of the user from tracing this one or reading its

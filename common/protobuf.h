@@ -3,7 +3,7 @@
 
 /* Table-driven Protocol Buffers: a message is a struct and a table of its fields, with which it is
  * decoded, encoded and freed. The tables are trees, so no input can make the decoder recurse
- * without end.
+ * endlessly.
  *
  * Lists are a pointer and a count. A map of strings is a list of messages with two fields. */
 

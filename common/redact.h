@@ -9,7 +9,7 @@
 
 #define REDACTED "<masked>"
 
-/* The kind of text. The agent's own texts have no values after names such as "password". */
+/* The kind of text. The agent's own texts contain no values after names such as "password". */
 typedef enum RedactedText {
         REDACT_AGENT,     /* private keys, tokens, passwords in URLs */
         REDACT_CONTAINER, /* also values after names such as "password" */

@@ -13,8 +13,8 @@ static inline void seccomp_releasep(scmp_filter_ctx *filter) {
                 seccomp_release(*filter);
 }
 
-/* Adds 'action' for calls by their names; calls that are unknown to this machine or kernel need no
- * rule. 0 or -errno. */
+/* Adds 'action' for calls by their names; calls that this architecture or libseccomp does not have
+ * need no rule. 0 or -errno. */
 int seccomp_add_calls(scmp_filter_ctx filter, uint32_t action, const char *const *names, size_t n);
 
 /* Allows the calls that map memory, unless it is executable. 0 or -errno. */

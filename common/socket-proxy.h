@@ -2,8 +2,8 @@
 #pragma once
 
 /* A proxy for connections to an untrusted server: the client connects to the proxy instead, which
- * passes on a limited number of bytes, one piece per turn of the loop. This is for libraries that
- * do not return from reading as long as data arrives. */
+ * passes on a limited number of bytes, a part of them in each turn of the loop. This is for
+ * libraries that do not return from reading as long as data arrives. */
 
 #include "common/error.h"
 
