@@ -25,8 +25,7 @@
 
 #include <stdlib.h>
 
-/* ---- /debug/dump: each module prints its own part; only state of no module is printed here ----
- */
+/* ---- /debug/dump: modules print their own state, the rest is printed here ---- */
 
 static void dump_agent(const Agent *agent, FILE *out) {
         dump_section(out, "Agent");

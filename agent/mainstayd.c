@@ -168,7 +168,7 @@ static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
 static void block_agent_signals(void) {
         sigset_t mask;
 
-        /* This comes before anything else, so that no exit of a child is missed. */
+        /* Signals are blocked before anything else, so that no exit of a child is missed. */
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigaddset(&mask, SIGTERM);

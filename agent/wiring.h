@@ -49,17 +49,17 @@ typedef struct Agent {
         ConfigFiles config_files;
         Config config;
         MachineInfo node;
-        NodeResources allocatable;    /* to pods */
+        NodeResources allocatable;    /* for pods */
         MergedNodeLabels node_labels; /* change with the configuration and at the API server */
         SeccompProfile *seccomp;
         CdiRegistry *cdi;
         BundleConfig bundle_config;
-        Resolvers resolvers; /* of 'bundle_config' */
+        Resolvers resolvers; /* for 'bundle_config' */
         KeyFile *identity;
         SecretOpener *secrets;
         SecretStorage *storage;
         SandboxConfig sandbox_config;
-        char *own_pod_range; /* of IPv6 */
+        char *own_pod_range; /* the IPv6 one */
         CniBuiltInNetwork built_in_network;
         CniSettings cni_settings;
         NetworkReadiness *network_readiness; /* NULL: pods can always get a network */
@@ -70,7 +70,7 @@ typedef struct Agent {
         ImageStore *images;
         ManualPulls manual_pulls;
         DesiredState *desired;
-        const ManifestDirectory *manifests; /* of 'desired' */
+        const ManifestDirectory *manifests; /* owned by 'desired' */
         SystemdClient *systemd;             /* NULL if systemd is not PID 1 */
         bool has_slices;                    /* the cgroup driver is systemd */
         EvictionManager *eviction_manager;
@@ -111,17 +111,17 @@ void agent_request_recompute(void *userdata);
  * labels, taints, conditions or images of the Node have changed; 'userdata' is the Agent. */
 NodeStatusInputs agent_node_status_inputs(const Agent *agent);
 
-/* plugins-wiring.c: builds the manager of extended resources, before the pods; and the sockets of
- * plugins, after the records of pods have been read. 0 or -errno. */
+/* plugins-wiring.c: the managers are built before the pod manager; plugins are started after the
+ * records of pods have been read. 0 or -errno. */
 int agent_build_device_manager(Agent *agent);
-int agent_build_csi_manager(Agent *agent); /* Likewise for volumes of CSI drivers */
+int agent_build_csi_manager(Agent *agent); /* for volumes of CSI drivers */
 int agent_start_plugins(Agent *agent, const char *kubelet_dir);
 
 /* The sources of fetched manifests, and the report; 'userdata' is the Agent. */
 NodeSources agent_list_sources(void *userdata);
 void agent_report_node_change(void *userdata);
 
-/* Counts may have changed: systemd's status line, and readiness, are updated once per turn of the
+/* Counts may have changed: systemd's status line and readiness are updated once per turn of the
  * loop. */
 void agent_schedule_status_update(Agent *agent);
 
@@ -144,8 +144,8 @@ void plug_in_apiserver(Agent *agent, ApiServerPodSource *source);
 /* Reports all events that were added or counted since the last call. */
 void report_events_to_apiserver(Agent *agent);
 
-/* eviction-wiring.c: to be called before the pod manager is built, and after it has loaded
- * records. */
+/* eviction-wiring.c: the first is called before the pod manager is built, the second after it has
+ * loaded records. */
 int build_eviction_manager(Agent *agent);
 void restore_eviction_conditions(Agent *agent);
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 enum {
-        REVIEWS_MAX = 16, /* under way */
+        REVIEWS_MAX = 16, /* in progress */
         STATUS_OK = 200,
         STATUS_UNAUTHORIZED = 401,
         STATUS_FORBIDDEN = 403,
@@ -28,18 +28,18 @@ struct Authorizer {
         ReviewCache *invalid_tokens; /* invalid tokens are stored separately, so that made-up ones
                                       * do not displace valid ones */
         ReviewCache *accesses;       /* "yes" or "no" */
-        unsigned n_reviews;          /* under way */
+        unsigned n_reviews;          /* in progress */
 };
 
 struct AccessCheck {
         Authorizer *authorizer;
         access_answer_t on_answer;
         void *userdata;
-        char *token; /* token under review */
+        char *token; /* the token being reviewed */
         RequestAttributes attributes;
-        size_t n_denied; /* of the subresources */
-        ApiUser user;    /* user; without a name if it is not known yet */
-        void *review;    /* NULL: none is under way */
+        size_t n_denied; /* number of denied subresources */
+        ApiUser user;    /* has no name until it is known */
+        void *review;    /* NULL: none is in progress */
         AccessCheck **ret;
 };
 

@@ -22,9 +22,9 @@ typedef struct AuthorizerSpec {
         const uint8_t *ticket_key;
         bool is_alone;           /* there is no API server to query, so administrators may do
                                   * everything */
-        bool has_anonymous;      /* a user without a certificate and a token is system:anonymous */
-        bool has_token_reviews;  /* else all tokens are refused */
-        bool has_access_reviews; /* else all authenticated users may do everything */
+        bool has_anonymous;      /* a user without a certificate or token is system:anonymous */
+        bool has_token_reviews;  /* false: all tokens are refused */
+        bool has_access_reviews; /* false: authenticated users may do everything */
         uint64_t token_usec, allowed_usec, denied_usec; /* how long answers are cached */
 
         /* Requests that the API server review 'body'. If it returns 0, access_check_reviewed() is
@@ -40,7 +40,7 @@ typedef struct AuthorizerSpec {
 int authorizer_new(const AuthorizerSpec *spec, Authorizer **ret);
 Authorizer *authorizer_free(Authorizer *authorizer);
 
-/* Tickets are accepted only if they are for these authorities. NULL: the authorities are not known,
+/* Tickets are accepted only if they are for these authorities. NULL: the authorities are unknown,
  * and all tickets are accepted. */
 void authorizer_set_authorities(Authorizer *authorizer, const char *hash);
 
@@ -52,8 +52,8 @@ typedef struct AccessQuestion {     /* all members are borrowed */
 /* Borrowed, and valid during the callback. */
 typedef struct AccessAnswer {
         unsigned status;     /* an HTTP status: 200, 401, 403, 429, 500; 503: try again */
-        const char *message; /* NULL if it is 200 */
-        const ApiUser *user; /* NULL: it is not known */
+        const char *message; /* NULL if 'status' is 200 */
+        const ApiUser *user; /* NULL: unknown */
 } AccessAnswer;
 
 typedef void (*access_answer_t)(const AccessAnswer *answer, void *userdata);

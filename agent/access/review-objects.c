@@ -34,8 +34,8 @@ static json_t *copy_extra_values(const json_t *values) {
         return copy;
 }
 
-/* Extra values, such as the scopes of a token, because of which an authorizer may grant less than
- * to the user. */
+/* Extra values, such as the scopes of a token, by which an authorizer may restrict the user's
+ * rights. */
 static int copy_review_extra(const json_t *object, char **ret) {
         cleanup_json json_t *copy = json_object();
         const char *name;

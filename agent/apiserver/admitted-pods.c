@@ -23,7 +23,8 @@ static const char admitted_pods_directory[] = "admitted";
 
 struct AdmittedPods {
         ApiServerCache *cache;
-        char **names; /* the names of the files, the oldest first as far as this agent knows */
+        char **names; /* file names: those of earlier agents, then those added by this agent, oldest
+                       * first */
 };
 
 int admitted_pods_new(ApiServerCache *cache, AdmittedPods **ret) {

@@ -146,8 +146,8 @@ static void relist_objects(void *userdata) {
         kube_client_discard_versions(api->client);
 }
 
-/* This must not happen earlier: the agent must know the pod that the controller has bound to this
- * node, so that it does not create another one for the DaemonSet. */
+/* Called only after the server has answered the pod list: otherwise the agent could create another
+ * pod for a DaemonSet whose pod the controller has already bound to this node. */
 static void start_daemonsets(void *userdata) {
         ApiServerSync *api = userdata;
         int r;

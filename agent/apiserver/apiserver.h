@@ -126,7 +126,7 @@ void apiserver_set_shutting_down(ApiServerSync *api, bool is_shutting_down);
 void apiserver_record_event(ApiServerSync *api, const char *json);
 bool apiserver_accepts_events(const ApiServerSync *api);
 
-/* A pod's status may have changed; the pod is new or gone. */
+/* A pod is new or gone, or its status may have changed. */
 void apiserver_on_pod(ApiServerSync *api, const Pod *local_pod, bool is_gone);
 
 /* A separate request to the server, like kube_client_start_request(). -EAGAIN with a message while

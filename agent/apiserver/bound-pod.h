@@ -19,7 +19,7 @@ typedef enum BoundPodClaims {
 
 typedef struct BoundPod {
         const Pod *desired; /* the last valid spec: 'owned', or borrowed from the pod manager's pod
-                               that runs with it; NULL: none */
+                             * that runs with it; NULL: none */
         Pod *owned;
         const PodStatus *rejection; /* why the node does not run it; NULL: it does */
         Pod *adopted;               /* the desired version of the pod of this node that runs in its
@@ -52,5 +52,5 @@ void bound_pod_borrow(BoundPod *bound, const Pod *running);
  * the spec is lost. */
 int bound_pod_return(BoundPod *bound, const Pod *running);
 
-/* The node does not admit the pod, which is reported as failed, as by the kubelet. 0 or -ENOMEM. */
+/* The node does not admit the pod, which is reported as failed, as in the kubelet. 0 or -ENOMEM. */
 int bound_pod_reject(BoundPod *bound, const char *reason, const char *message);

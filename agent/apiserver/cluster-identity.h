@@ -37,7 +37,7 @@ ClusterIdentity *cluster_identity_free(ClusterIdentity *identity);
 int cluster_identity_guard(ClusterIdentity *identity, KubeClient *client,
                            const Kubeconfig *kubeconfig);
 
-/* Whether its address or its authority has changed since the last connection: 1, 0 or -ENOMEM. */
+/* Whether the address or authority differs from that of the last connection: 1, 0 or -ENOMEM. */
 int cluster_identity_is_doubtful(const ClusterIdentity *identity, const Kubeconfig *kubeconfig);
 
 /* Queries the server of another kubeconfig with this client until it responds; the client is

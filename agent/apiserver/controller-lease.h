@@ -13,7 +13,7 @@
 
 typedef struct ControllerLease {
         char *renewed;    /* the last known renewTime; NULL: none */
-        uint64_t seen_at; /* boot time, when it was seen first */
+        uint64_t seen_at; /* boot time at which it was first seen */
 } ControllerLease;
 
 typedef enum ControllerVerdict {

@@ -20,7 +20,8 @@
 #define KEY_CSI_NODE "csinode"
 #define KEY_NODE     "node"
 
-/* The in-tree volume plugins that CSI drivers have replaced, as the scheduler expects it. */
+/* The in-tree volume plugins that CSI drivers have replaced, in the form that the scheduler
+ * expects. */
 #define MIGRATED                                                                   \
         "kubernetes.io/aws-ebs,kubernetes.io/azure-disk,kubernetes.io/azure-file," \
         "kubernetes.io/cinder,kubernetes.io/gce-pd,kubernetes.io/portworx-volume," \

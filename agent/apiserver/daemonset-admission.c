@@ -67,7 +67,7 @@ static int refuse(DaemonSetRefusal *ret, const char *reason, char *message) {
         return 0;
 }
 
-/* If the administrator lets this node place all sets, their namespaces need not be listed. */
+/* If the administrator permits this node to place all sets, their namespaces need not be listed. */
 static bool is_namespace_chosen(const DaemonSetAdmission *admission, const char *namespace) {
         if (!admission->namespaces)
                 return admission->daemonsets_by == DAEMONSETS_NODE ||
@@ -117,7 +117,7 @@ static int was_priority_computed(const DaemonSetAdmission *admission, const Daem
 }
 
 /* The Priority admission of the server computes the priority from the class, and rejects any other
- * one. The node only knows the system classes. 1, 0 with the refusal, or -ENOMEM. */
+ * one. The node has only the system classes. 1, 0 with the refusal, or -ENOMEM. */
 static int check_computed_priority(const DaemonSetAdmission *admission, const DaemonSet *set,
                                    const Pod *pod, DaemonSetRefusal *ret) {
         const PodSpec *spec = &pod->spec;

@@ -28,7 +28,7 @@ static bool was_adopted_before(const AdoptionSearch *search, const Pod *local_po
         return name && object_has_name(desired, local_pod->metadata.namespace, name);
 }
 
-/* A pod that is not Ready may need something that only the API server's pod has, a service account
+/* A pod that is not Ready may need something that only the API server's pod has: a service account
  * token. */
 static bool is_pod_running_ready(const PodStatus *status) {
         return status->phase == POD_RUNNING && status->conditions[CONDITION_READY].is_true;

@@ -235,7 +235,7 @@ static void watch_daemonsets(ApiServerDaemonSets *sets) {
 /* ---- placement ---- */
 
 /* Pods that this node has created keep running until the controller manager has bound others. Until
- * then, the node must notice if their set is changed or removed. */
+ * then, the node must detect that their set is changed or removed. */
 static void watch_needed_daemonsets(ApiServerDaemonSets *sets) {
         sets->reflector = kube_reflector_free(sets->reflector);
         if (sets->is_placed_here || sets->sets.n > 0)

@@ -26,7 +26,7 @@ struct WatchedNamespace {
         json_t *labels;        /* the last known pod-security.kubernetes.io labels; or NULL */
         bool is_being_deleted; /* an API server creates nothing in such a namespace */
         bool is_current;       /* the server has reported it since the agent started */
-        bool has_no_answer;    /* the server does not respond, so the cached labels count */
+        bool has_no_answer;    /* the server does not respond, so the cached labels are used */
         bool was_listed;
         char *error; /* why there is no policy; NULL: no error */
         KubeReflector *reflector;

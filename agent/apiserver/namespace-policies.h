@@ -3,7 +3,7 @@
 
 /* The Pod Security level that a namespace enforces, for the pods that this node creates for the API
  * server's DaemonSets. Each namespace that was looked up is watched by name and cached on disk. The
- * cached labels count only while the server does not respond; if it refuses the namespace, or if
+ * cached labels are used only while the server does not respond; if it refuses the namespace, or if
  * the namespace is gone, there is no policy, and no pod is created. */
 
 #include "agent/apiserver/cache.h"
@@ -29,11 +29,11 @@ NamespacePolicies *namespace_policies_free(NamespacePolicies *policies);
 /* Namespaces are watched from then on through this client. */
 void namespace_policies_set_client(NamespacePolicies *policies, KubeClient *client);
 
-/* The server may have become unreachable, so the cached labels count. */
+/* The server may have become unreachable, in which case the cached labels are used. */
 void namespace_policies_on_connection(const NamespacePolicies *policies);
 
 /* 1 with the policy of the namespace; 0: it is being read; -errno with a message: it cannot be
- * read, does not exist, is being deleted, or enforces a level that this node does not know. */
+ * read, does not exist, is being deleted, or enforces a level that this node does not support. */
 int namespace_policies_find(NamespacePolicies *policies, const char *namespace,
                             PodSecurityPolicy *ret, Error *reterr);
 

@@ -16,8 +16,7 @@ enum {
         REFUSED_PODS_MAX = 5,   /* number of pods that are printed */
         REPEATS_APART_SEC = 10, /* between repetitions of a status that other writers change; the
                                  * kubelet's value */
-        CONFLICTS_MIN = 3,      /* conflicts after which a name is not merely about to become
-                                 * free */
+        CONFLICTS_MIN = 3,      /* conflicts after which the name is considered taken */
 };
 
 struct PodStatusWriter {
@@ -152,9 +151,9 @@ static char *format_pod_path(const ApiServerPod *pod, KubePodRequestKind kind) {
 }
 
 /* A status that the server has accepted is sent again only if other writers have changed it
- * afterwards: the node controller marks all pods of a node as unready if it has not heard from the
- * node for a while. Changes that the server itself makes, for example through a webhook, are kept.
- * 1, 0, or -EAGAIN: it was sent too recently. */
+ * afterwards: the node controller marks all pods of a node as unready if the node has not reported
+ * for a while. Changes that the server itself makes, for example through a webhook, are kept. 1, 0,
+ * or -EAGAIN: it was sent too recently. */
 static int is_status_to_be_sent(ApiServerPod *pod, const KubeLocalPod *local) {
         PodReport *report = &pod->report;
         uint64_t now = now_boottime_usec();

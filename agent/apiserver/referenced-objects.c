@@ -220,8 +220,7 @@ static char *format_collection_path(ObjectKind kind, const char *namespace) {
                            watched_kinds[kind].plural);
 }
 
-/* Immediately after a pod has been bound, the server may not know yet that the node needs its
- * objects. */
+/* Immediately after a pod has been bound, the server may still refuse the node its objects. */
 static int watch_referenced_object(ReferencedObject *object, const char *namespace,
                                    const char *name) {
         ReferencedObjects *owner = object->owner;
@@ -491,7 +490,7 @@ static void refresh_volume_of_claim(const ReferencedObject *claim) {
                 (void) kube_work_queue_add(claim->owner->fetches, volume->key);
 }
 
-/* Takes 'data'. An unchanged object does not update pods. */
+/* Takes 'data'. An unchanged object causes no update of pods. */
 static void take_referenced_object(ReferencedObject *object, const char *json, DataObject *data) {
         bool is_known = object->object;
         bool is_same = is_known && schema_equal(object_schemas[object->kind], object->object, data);

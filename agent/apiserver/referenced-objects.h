@@ -31,7 +31,7 @@ typedef struct ReferencedObjectsSpec {
 int referenced_objects_new(const ReferencedObjectsSpec *spec, ReferencedObjects **ret);
 ReferencedObjects *referenced_objects_free(ReferencedObjects *objects);
 
-/* The objects are watched from the next referenced_objects_add() on. 0 or -errno. */
+/* The objects are watched starting with the next referenced_objects_add(). 0 or -errno. */
 int referenced_objects_set_client(ReferencedObjects *objects, KubeClient *client);
 
 /* Each recomputation of the desired pods adds all references again. When it ends, the objects

@@ -7,7 +7,7 @@
 #include "agent/kubeclient/object-summary.h"
 
 typedef struct RemotePod {
-        bool exists; /* the object exists, as far as is known */
+        bool exists; /* the object exists, according to the latest information */
         KubeObjectSummary metadata;
         unsigned generation;   /* of the last list that contained it */
         char *deleted_uid;     /* UID of an object that is known to be deleted */

@@ -27,7 +27,7 @@ struct ApiServerPods {
         bool awaits_local_pod; /* an API pod cannot start until a local pod changes */
 };
 
-/* ---- entries that nothing needs ---- */
+/* ---- unused entries ---- */
 
 static bool is_pod_unreferenced(const ApiServerPods *pods, const ApiServerPod *pod) {
         if (pod->remote.exists || pod->bound.desired || pod->local.uid)
@@ -184,7 +184,7 @@ static int check_adoption_candidate(const Pod *local_pod, const PodStatus *statu
                                       .is_adopted_elsewhere = is_adopted_elsewhere });
 }
 
-/* If the new pod can never start, its own status shows this better, so it does not wait. */
+/* If the new pod can never start, its own status reports this, so it does not wait. */
 static bool is_preflight_finished(ApiServerPods *pods, BoundPod *bound) {
         int r = 0;
 
@@ -390,7 +390,7 @@ void apiserver_pods_retire_controlled(ApiServerPods *pods, const DaemonSet *set,
         pod_status_writer_mark(pods->writer, pod);
 }
 
-/* ---- why a pod is not desired any more ---- */
+/* ---- why a pod is no longer desired ---- */
 
 static char *format_replaced_by(const ApiServerPod *pod) {
         return text_format("replaced by pod %s of the API server", pod->key);

@@ -349,7 +349,8 @@ static KubeWorkResult on_token_failed(const ServiceAccountTokens *tokens,
         return KUBE_WORK_RETRY_LATER;
 }
 
-/* A new pod waits for a while, silently, until the server knows that it belongs to this node. */
+/* A new pod waits for a while, silently, until the server has processed its binding to this
+ * node. */
 static bool is_token_on_its_way(ServiceAccountToken *token, unsigned status, const char *error) {
         uint64_t now = now_boottime_usec();
 

@@ -192,7 +192,7 @@ static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *
         return 0;
 }
 
-/* One write for services that change together, even if they change for a long time. */
+/* One write for services that change together, even if the changes continue for a long time. */
 static void schedule_service_store(ApiServerServices *services) {
         int r;
 

@@ -12,7 +12,8 @@
 
 uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds) {
         uint64_t lifetime = expires > now ? expires - now : (uint64_t) seconds * USEC_PER_SEC;
-        /* A token never lives longer than requested; if it seems to, the clock is behind. */
+        /* A token is never valid for longer than requested; if it seems to be, the clock is
+         * behind. */
         uint64_t valid = MIN(lifetime, (uint64_t) seconds * USEC_PER_SEC);
         uint64_t delay = MIN(valid / 10 * 8, TOKEN_REFRESH_MAX_SEC * USEC_PER_SEC);
 

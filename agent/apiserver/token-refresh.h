@@ -12,8 +12,8 @@ enum {
         TOKEN_SECONDS_DEFAULT = 3600, /* expirationSeconds, if the projection does not set it */
         TOKEN_REFRESH_MAX_SEC = 24 * 3600,
         TOKEN_REFRESH_MIN_SEC = 10,
-        TOKEN_BINDING_SEC = 20, /* maximum time until the API server knows that a new pod belongs to
-                                 * this node */
+        TOKEN_BINDING_SEC = 20, /* maximum time until the API server has processed the binding of a
+                                 * new pod to this node */
 };
 
 /* Identifies a token: all fields of a TokenRequest. */
@@ -26,16 +26,16 @@ typedef struct TokenIdentity {
 } TokenIdentity;
 
 /* How long after 'now' a token that expires at 'expires' (both realtime) is refreshed: at 80 % of
- * its lifetime, at the latest after a day, as in the kubelet. If a token seems to have expired
+ * its lifetime or after a day, whichever is earlier, as in the kubelet. If a token seems to have
+ * expired
  * when it arrives, the clocks differ, and 'seconds', the requested lifetime, is used. */
 uint64_t token_refresh_delay(uint64_t now, uint64_t expires, int64_t seconds);
 
-/* Whether a refusal only means that the API server does not know yet that the pod belongs to this
- * node: its Node authorizer and its NodeRestriction learn about pods with a delay. 'message' is the
- * message of the Status. */
+/* Whether a refusal may be temporary, because the API server's Node authorizer and NodeRestriction
+ * detect with a delay that a pod belongs to this node. 'message' is the message of the Status. */
 bool token_refusal_may_pass(unsigned status, const char *message);
 
-/* A TokenRequest. The caller frees it; NULL on out of memory. */
+/* A TokenRequest. The caller frees it; NULL: out of memory. */
 char *token_request_to_json(const TokenIdentity *identity);
 
 /* The token and its expiry in a response. 0; -EBADMSG if there is none; -ENOMEM. */

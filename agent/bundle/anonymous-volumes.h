@@ -4,7 +4,7 @@
 /* The volumes that an image declares (VOLUME in a Dockerfile): a separate directory for each
  * attempt of a container, with a copy of the image's content at that path. The directories are
  * below the attempt's state directory, so that they count as its storage and are removed with it.
- * Only computes. */
+ * Has no side effects. */
 
 #include "agent/bundle/runtime-spec-input.h"
 

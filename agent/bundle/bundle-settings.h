@@ -53,7 +53,7 @@ typedef struct BundleConfig {
         int64_t cpu_capacity_milli; /* CPU capacity of the node */
         NodeResources allocatable;  /* used by the downward API for limits that are unset */
         int64_t pod_pids_limit;     /* PID limit of a pod; < 0: none */
-        NodeReservation reserved;   /* resources reserved from all pods together; zero: none */
+        NodeReservation reserved;   /* resources that pods must leave unused; zero: none */
         int oom_score_adj_min;      /* the lowest value that the agent may set */
         const char *host_ips[2];    /* at most one per family; NULL: none or unknown */
         const char *pod_ips[2]; /* in the copy for one pod: its addresses; NULL: none or unknown */

@@ -68,7 +68,7 @@ static int write_bundle_file(const char *directory, const char *name, const char
         return 0;
 }
 
-/* An empty file as a mount point. An existing one may already have its mount. */
+/* An empty file as a mount point. An existing file may already be mounted over. */
 static int make_bundle_file(const char *directory, const char *name, Error *reterr) {
         cleanup_free char *path = path_join(directory, name);
         cleanup_close int fd = -EBADF;

@@ -2,15 +2,15 @@
 #pragma once
 
 /* The config.json edits for a container's CDI devices (Container Device Interface): env, device
- * nodes and their cgroup rules, mounts, hooks, groups, resctrl. Only computes. */
+ * nodes and their cgroup rules, mounts, hooks, groups, resctrl. Has no side effects. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
 #include <jansson.h>
 
 /* Whether the pod may have the devices that its annotations name. 0; -EPERM with a message: the pod
- * comes from an API server, and this node is configured not to let users of an API server choose
- * its devices. */
+ * comes from an API server, and this node is configured not to allow users of an API server to
+ * choose its devices. */
 int pod_check_cdi(const BundleConfig *config, const Pod *pod, Error *reterr);
 
 /* Applies the edits of all devices that the container names, or none of them. 0;

@@ -62,7 +62,8 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
                                const Container *container, int cgroup_version,
                                CgroupValue ret[CGROUP_VALUES_MAX]);
 
-/* The pod-level CPU request, otherwise the sum of those of its containers, in thousandths. */
+/* The pod-level CPU request, otherwise the sum of its containers' requests, in thousandths of a
+ * CPU. */
 int64_t pod_milli_cpu_request(const PodSpec *spec);
 
 /* The pod-level memory limit in bytes, otherwise the sum of those of its containers; both with the

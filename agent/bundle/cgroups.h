@@ -53,8 +53,8 @@ enum {
 size_t pod_cgroup_all_values(const BundleConfig *config, const Pod *pod, const char *group,
                              CgroupValue ret[POD_CGROUP_VALUES_MAX]);
 
-/* The limits for the cgroup of all pods: the resources that are not reserved. 0: none is
- * reserved. */
+/* The limits for the cgroup of all pods: the resources that are not reserved. Returns their number,
+ * 0 if none is reserved. */
 size_t all_pods_cgroup_values(const BundleConfig *config, int version,
                               CgroupValue ret[CGROUP_VALUES_MAX]);
 

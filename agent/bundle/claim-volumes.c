@@ -52,7 +52,7 @@ static int explain_unsupported_volume(const DataObject *object, Error *reterr) {
                 name);
 }
 
-/* The kubelet's words. */
+/* Uses the kubelet's wording. */
 static int check_volume_node(const BundleConfig *config, const DataObject *object, Error *reterr) {
         const VolumeNodeAffinity *affinity = object->volume.node_affinity;
 

@@ -226,7 +226,7 @@ int csi_volume_add_tokens(const BundleConfig *config, const Pod *pod, CsiVolume 
         for (size_t i = 0; i < driver->token_requests.n && r >= 0; i++)
                 r = add_token(&config->tokens, pod, &driver->token_requests.items[i], tokens,
                               reterr);
-        if (r < 0) /* the kubelet's words and spelling */
+        if (r < 0) /* the kubelet's wording and spelling */
                 return error_prefixf(reterr, r,
                                      "kubernetes.io/csi: mounter.SetUpAt failed to get service "
                                      "accoount token attributes");

@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-/* Escapes quotes, backslashes and control characters like Go's %q, as far as manifests can contain
+/* Escapes quotes, backslashes and control characters like Go's %q, if manifests can contain
  * them. */
 static void write_quoted_value(FILE *out, const char *text) {
         static const char escaped[] = "\a\b\f\n\r\t\v\\\"", names[] = "abfnrtv\\\"";

@@ -7,7 +7,7 @@
 #include "agent/bundle/bundle-settings.h"
 
 /* The value of "metadata.name", "metadata.labels['app']", "status.hostIP"…; "" if it is unset.
- * The caller frees it. 0, -ENOMEM, or -EINVAL for a path that only a newer API server knows. */
+ * The caller frees it. 0, -ENOMEM, or -EINVAL for a path that only a newer API server supports. */
 int downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path,
                              char **ret, Error *reterr);
 

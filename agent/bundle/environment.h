@@ -2,7 +2,7 @@
 #pragma once
 
 /* The command of a container and its environment: command and args, env and envFrom, and the
- * expansion of $(NAME). Only computes. */
+ * expansion of $(NAME). Has no side effects. */
 
 #include "agent/bundle/bundle-settings.h"
 #include "agent/bundle/variable-set.h"

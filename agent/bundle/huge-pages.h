@@ -28,6 +28,6 @@ size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigne
 /* linux.resources.hugepageLimits of a container. NULL: nothing to limit. */
 json_t *huge_pages_limits(const PodSpec *spec, const Container *container, unsigned mask);
 
-/* The hugetlbfs options of an emptyDir in huge pages: "pagesize=2M". NULL: no container requests
- * such pages (manifest/ refuses such pods). */
+/* The hugetlbfs options of an emptyDir that uses huge pages: "pagesize=2M". NULL: no container
+ * requests such pages (manifest/ refuses such pods). */
 const char *huge_pages_mount_option(const PodSpec *spec, Medium medium);

@@ -11,8 +11,8 @@
 #define CPUS_DIRECTORY "/sys/devices/system/cpu"
 
 /* The directories with the thermal throttling counters of CPUs, from which secrets of other
- * processes can be inferred: "<directory>/cpu<N>/thermal_throttle", for the CPUs that have one, by
- * number. 0 or -ENOMEM. */
+ * processes can be inferred: "<directory>/cpu<N>/thermal_throttle", for the CPUs that have one,
+ * sorted by number. 0 or -ENOMEM. */
 int find_thermal_throttles(const char *directory, char ***ret);
 
 /* linux.maskedPaths and linux.readonlyPaths. */

@@ -4,7 +4,7 @@
 /* Mounts below volumes of ConfigMaps, Secrets and fields of the pod. Such a volume is read-only for
  * its containers, so the runtime cannot create mount points in it. As in the kubelet, they are
  * created in the volume beforehand. The writer does not replace them together with the files, so
- * they stay when the volume is updated. Only computes. */
+ * they stay when the volume is updated. Has no side effects. */
 
 #include "agent/bundle/runtime-spec-input.h"
 

@@ -56,7 +56,7 @@ static int preflight_volume(const BundleConfig *config, const Pod *pod, const Vo
                      : 0;
 }
 
-/* Containers of the pod itself write the files with variables. */
+/* Whether variables come from files, which containers of the pod write. */
 static bool has_variables_of_files(const Container *container) {
         for (size_t i = 0; i < container->env.n; i++)
                 if (container->env.items[i].value_from &&

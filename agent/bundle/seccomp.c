@@ -93,7 +93,7 @@ static json_t *profile_document(const SeccompProfile *profile) {
         root = seccomp_builtin_profile_json();
         if (json_failed_allocations() == failures)
                 return root;
-        json_decref(root); /* without some of its rules */
+        json_decref(root); /* some of its rules are missing */
         return NULL;
 }
 
@@ -222,8 +222,8 @@ static json_t *resolve_seccomp_rules(const json_t *rules, uint64_t capabilities)
         return result;
 }
 
-/* The native architecture and those that it also runs, such as 32 bit programs on a 64 bit machine.
- */
+/* The native architecture and those that it also runs, such as that of 32-bit programs on a 64-bit
+ * machine. */
 static json_t *native_architectures(const json_t *arch_map, bool x32) {
         json_t *entry, *other, *result = NULL;
         size_t i, j;

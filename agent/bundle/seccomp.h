@@ -5,8 +5,8 @@
  * container.
  *
  * A profile is JSON: a default action and rules, some of which apply only with (or without) certain
- * capabilities, on certain architectures, or from a certain kernel version on. A resolved profile
- * is the linux.seccomp section of the OCI runtime specification. */
+ * capabilities, on certain architectures, or with a minimum kernel version. A resolved profile is
+ * the linux.seccomp section of the OCI runtime specification. */
 
 #include "common/error.h"
 

@@ -17,7 +17,7 @@ struct SeLinuxLabelDefaults {
 /* The labels of one container. */
 typedef struct SeLinuxLabels {
         char *process; /* NULL: the label of the process that starts it */
-        char *file;    /* NULL: files keep theirs */
+        char *file;    /* NULL: files keep their labels */
 } SeLinuxLabels;
 
 /* Reads the contexts from the files that container engines use: the file that the container policy
@@ -39,7 +39,7 @@ int selinux_container_labels(const BundleConfig *config, const Pod *pod, const C
                              SeLinuxLabels *ret, Error *reterr);
 void selinux_labels_done(SeLinuxLabels *labels);
 
-/* Whether a container of a pod that started now could have its labels. Returns the result that
+/* Whether a container could have its labels if its pod started now. Returns the result that
  * selinux_container_labels() would return for it. */
 int selinux_check_container(const BundleConfig *config, const Pod *pod, const Container *container,
                             Error *reterr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes memory.swap.max by memorySwap.swapBehavior: NoSwap or LimitedSwap. */
+/* Computes memory.swap.max from memorySwap.swapBehavior: NoSwap or LimitedSwap. */
 
 #include "agent/bundle/swap.h"
 

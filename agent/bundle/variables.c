@@ -129,8 +129,7 @@ static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, cha
 
                 return r == -EINVAL ? -BUNDLE_CONFIG_ERROR : r;
         }
-        *ret = strdup(""); /* of a kind that only a newer API server knows: empty, as in the
-                            * kubelet */
+        *ret = strdup(""); /* supported only by newer API servers: empty, as in the kubelet */
         return *ret ? 0 : -ENOMEM;
 }
 

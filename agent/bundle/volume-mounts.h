@@ -2,7 +2,7 @@
 #pragma once
 
 /* The volume mounts of a container (volumeMounts, subPath, mount propagation) and its files of
- * /etc. Only computes; the runtime and the shim mount. */
+ * /etc. Has no side effects; the runtime and the shim perform the mounts. */
 
 #include "agent/bundle/runtime-spec-input.h"
 
@@ -20,7 +20,7 @@ typedef LIST_OF(MountEntry) MountList;
 
 void mount_list_done(MountList *list);
 
-/* 0, or -BUNDLE_CONFIG_ERROR for an option that only a newer API server knows. */
+/* 0, or -BUNDLE_CONFIG_ERROR for an option that only a newer API server supports. */
 int check_container_mounts(const Container *container, Error *reterr);
 
 /* All volume mounts and, unless a volume is mounted there, the pod's /dev/shm and files of /etc,

@@ -21,17 +21,17 @@
 
 enum {
         WATCH_PRIORITY =
-                SD_EVENT_PRIORITY_NORMAL + 10, /* one inotify instance with other watches */
-        FILES_MAX = 1000,                      /* of one directory */
+                SD_EVENT_PRIORITY_NORMAL + 10, /* shares an inotify instance with other watches */
+        FILES_MAX = 1000,                      /* limit of one directory */
 };
 
 typedef struct CdiFile {
         char *path;
-        const char *name; /* in 'path' */
+        const char *name; /* points into 'path' */
         ManifestStamp stamp;
         CdiSpec *spec; /* NULL: it cannot be used */
         char *error;   /* the reason in that case; NULL while it is still being written */
-        bool is_seen;  /* by the current scan */
+        bool is_seen;  /* the current scan has found it */
 } CdiFile;
 
 typedef struct CdiDirectory {
@@ -39,7 +39,7 @@ typedef struct CdiDirectory {
         const char *path;
         LIST_OF(CdiFile) files;
         sd_event_source *inotify_source;
-        ino_t inode; /* of the watched directory; 0: an ancestor */
+        ino_t inode; /* inode of the watched directory; 0: an ancestor is watched */
         dev_t device;
         char *awaited;    /* the next component of the path, in the ancestor */
         char *unreadable; /* why it cannot be read */
@@ -51,7 +51,7 @@ struct CdiRegistry {
         size_t n;
         sd_event_source *scan_source;
         sd_event_source *timer;
-        bool has_changed; /* in the current scan */
+        bool has_changed; /* the current scan has found a change */
         bool is_busy;     /* a file is being written, or could not be read because memory is
                            * exhausted */
 };
@@ -133,7 +133,7 @@ static void cdi_file_done(CdiFile *file) {
         cdi_spec_free(file->spec);
 }
 
-/* Other names that are valid in a manifest directory. */
+/* Unlike in a manifest directory, only these two suffixes are valid. */
 static bool is_cdi_file_name(const char *name) {
         const char *dot = strrchr(name, '.');
 
@@ -214,7 +214,7 @@ static int scan_cdi_file(CdiDirectory *directory, int dir_fd, const char *name) 
         if (r >= 0)
                 return 0;
         file->stamp = (ManifestStamp){ 0 };
-        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) { /* nothing will report when this ends */
+        if (r == -ENOMEM || r == -EMFILE || r == -ENFILE) { /* no event reports when this ends */
                 directory->registry->is_busy = true;
                 return 0;
         }

@@ -47,8 +47,7 @@ static bool has_column(const ColumnLine *line, unsigned column) {
         return column + 1 < line->n_cells;
 }
 
-/* Sets a common width for the lines from 'first' on that have the column; returns their end.
- */
+/* Sets a common width for the lines starting at 'first' that have the column; returns their end. */
 static size_t align_block(Columns *columns, ColumnLine *lines, size_t n, size_t first,
                           unsigned column) {
         unsigned width = MAX(columns->min_width, columns->remembers ? columns->widths[column] : 0);

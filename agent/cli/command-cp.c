@@ -22,7 +22,7 @@
 
 /* "[NAMESPACE/]POD:PATH", or a local path. */
 typedef struct CpFileSpec {
-        char *namespace; /* NULL: by the options */
+        char *namespace; /* NULL: from the options */
         char *pod;       /* NULL: local */
         char *path;
 } CpFileSpec;

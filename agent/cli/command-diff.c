@@ -89,7 +89,7 @@ enum {
 #define NO_NODE "node"
 
 typedef struct ManifestDiff {
-        json_t *pods;    /* that run */
+        json_t *pods;    /* running pods */
         json_t *classes; /* the node's PriorityClasses */
         const char *node;
         int status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `mainstay exec`: runs a command in a container and exits with its exit code. */
+/* `mainstay exec`: runs a command in a running container, with the local streams or terminal, and
+ * exits with its exit code. */
 
 #include "agent/cli/target.h"
 
@@ -9,9 +10,6 @@
 
 #include <stdio.h>
 #include <unistd.h>
-
-/* mainstay exec: a command in a running container, with the local streams or terminal. Its exit
- * status becomes that of mainstay. */
 
 static SessionStreams choose_streams(const Options *options) {
         SessionStreams streams = {

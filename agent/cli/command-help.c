@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* mainstay help, --help: prints the tables of commands.c. */
-
 enum {
         USAGE_WIDTH = 26, /* of a command; after a longer one its summary is on the next line */
 };

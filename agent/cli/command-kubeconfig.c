@@ -34,7 +34,7 @@ static int print_kubeconfig_data(const char *member, const char *pem) {
         return 0;
 }
 
-/* The certificate is always for the node's name, whatever the address of the server is. 'server' is
+/* The certificate is always for the node's name, regardless of the server's address. 'server' is
  * its URL; NULL: from the configuration. */
 static int print_kubeconfig(const json_t *parts, const char *server) {
         const char *name = strna(json_text(parts, "nodeName"));

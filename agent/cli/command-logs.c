@@ -12,8 +12,6 @@
 #include "common/text.h"
 #include "common/url-escape.h"
 
-/* mainstay logs: prints the log of a container. */
-
 typedef struct LogQuery {
         char *text; /* "?follow=true&…", or "" */
         size_t length;

@@ -40,7 +40,7 @@
 #define BUSY_DELAY_USEC       (20 * USEC_PER_MSEC)
 
 enum {
-        BUSY_ASKED_MAX = 3000 /* times */
+        BUSY_ASKED_MAX = 3000 /* number of requests */
 };
 
 /* ---- sign ---- */
@@ -509,7 +509,7 @@ static void write_source_row(const json_t *condition, FILE *out, void *userdata)
         fputc('\n', out);
 }
 
-/* The interval at which the agent is queried whether its work is complete. */
+/* Polls the agent until its work is complete. */
 static int wait_for_agent(const Options *options, const char *path, json_t **ret, Error *reterr) {
         for (int i = 0; i < BUSY_ASKED_MAX; i++) {
                 int r = client_get_json(options->socket, path, ret, reterr);

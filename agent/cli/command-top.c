@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* mainstay top pods: CPU and memory usage. The agent provides counters, and a rate is the
- * difference of two samples, so two requests are sent. */
+/* The agent provides counters, and a rate is the difference of two samples, so two requests are
+ * sent. */
 
 typedef struct PodTop {
         const Options *options;

@@ -96,7 +96,8 @@ static int wait_for_pods(PodWait *wait) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        /* Pods that were ready need not be ready any more when the last one becomes ready. */
+        /* Pods that were ready first may have ceased to be ready when the last one becomes
+         * ready. */
         while ((r = check_awaited_pods(wait, &error)) != 0 && r != -ENOMEM) {
                 if (now_boottime_usec() >= wait->end)
                         return fail_timeout(wait, &error, r);

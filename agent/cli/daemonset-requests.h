@@ -20,7 +20,7 @@ int daemonsets_watch(const Options *options, const char *namespace, char *const 
 /* The namespace from the command line; NULL: all. */
 const char *daemonsets_namespace(const Options *options);
 
-/* A number of the status. */
+/* A number in the status. */
 long long daemonset_count(const json_t *set, const char *key);
 
 /* Requests an action: "undo", "restart", "delete", "orphan". 1 if there was nothing to do, 0, or

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each member has a limit. A member that is not available, for example because the agent does not
- * run, is named in errors.txt of the archive. All texts are filtered by redact.c. */
+/* Each member has a limit. A member that is not available, for example because the agent is not
+ * running, is named in errors.txt of the archive. All texts are filtered by redact.c. */
 
 #include "agent/cli/debug-bundle.h"
 

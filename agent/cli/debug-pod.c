@@ -66,7 +66,7 @@ static int put_true(json_t *container, const char *key, bool value) {
         return value && json_object_set_new(container, key, json_true()) < 0 ? -ENOMEM : 0;
 }
 
-/* A command with input from a pipe must see its end. */
+/* A command with input from a pipe must receive the end of the input. */
 static int fill_container(const Options *options, json_t *container) {
         bool is_piped = options->interactive && !options->tty;
 

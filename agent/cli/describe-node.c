@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-/* describe node: kubectl's lines, as far as the agent has values for them. */
+/* describe node: kubectl's lines for which the agent has values. */
 
 static void describe_taints(const json_t *node, FILE *out) {
         size_t i;
@@ -129,7 +129,7 @@ static void describe_settings(const json_t *node, FILE *out) {
         fputc('\n', out);
 }
 
-/* Events refer to a node by its name in place of the UID. */
+/* Events refer to a node by its name instead of a UID. */
 static void describe_node_events(const json_t *node, const json_t *events, FILE *out) {
         cleanup_json json_t *object =
                 json_pack("{s:{s:O?}}", "metadata", "uid", json_at(node, "metadata", "name"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The references of variables and volumes, in kubectl's words: names and keys, never values. */
+/* The references of variables and volumes, in kubectl's wording: names and keys, never values. */
 
 #include "agent/cli/describe-references.h"
 

@@ -9,8 +9,6 @@
 #include "common/file.h"
 #include "common/json-text.h"
 
-/* get nodes: this node. */
-
 enum {
         NODE_STATUS_CELL = 1
 };

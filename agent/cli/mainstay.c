@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Finds the command, parses its options by its table, runs it. */
-
 enum {
         OPTIONS_MAX = 24,
         FIRST_LONG = 256 /* getopt's value of an option: this plus its row */

@@ -507,7 +507,7 @@ int index_images_maker_collect(IndexImagesMaker *maker, json_t **ret, Error *ret
         return r;
 }
 
-/* ---- what is said ---- */
+/* ---- explanations ---- */
 
 static void explain_files(const IndexImagesMaker *maker, const SourceIndex *index) {
         const SourceIndex *before = maker->before;

@@ -10,8 +10,8 @@
 
 #define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 
-/* During a rollout a set may have two pods, of which the one that is running and stays is
- * preferred. */
+/* During a rollout a set may have two pods; one that is running and not terminating is preferred.
+ */
 static bool is_better_target(const json_t *pod, const json_t *than) {
         return !than || (streq_ptr(json_text(pod, "status", "phase"), "Running") &&
                          !json_text(pod, "metadata", "deletionTimestamp"));

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Errors of the command line, and suggestions for misspelled words. */
-
 enum {
         WORD_MAX = 32 /* longer words get no suggestion */
 };

@@ -11,8 +11,8 @@
 typedef struct CniBuiltInNetwork {
         const char *ipv4;         /* the range of the pods: "10.189.0.0/16"; NULL: none */
         const char *ipv6;         /* the same: "fd12:…::/64"; NULL: none */
-        bool is_ipv6_default;     /* the IPv6 range is not configured, so it is silently omitted
-                                   * without IPv6 */
+        bool is_ipv6_default;     /* the IPv6 range is the default one, which is silently omitted on
+                                   * a node without IPv6 */
         bool is_ipv6_unusable;    /* plugins have failed because of it, see below */
         const char *sysctl_dir;   /* NULL: /proc/sys/net/ipv6/conf */
         const char *program_path; /* NULL: CNI_PROGRAM_PATH */
@@ -34,7 +34,6 @@ char *cni_built_in_config(const CniBuiltInNetwork *network);
 /* Whether the kernel supports IPv6 and it is not disabled for the bridge. */
 bool cni_built_in_has_ipv6(const CniBuiltInNetwork *network);
 
-/* Handles an error of a plugin of this network. If an IPv6 range that nobody configured is the
- * cause, for example on a kernel without NAT for IPv6, the network continues without it: returns
- * true, once. */
+/* Handles an error from a plugin of this network. If the cause is the default IPv6 range, for
+ * example on a kernel without NAT for IPv6, drops the range and returns true, once. */
 bool cni_built_in_drop_ipv6(CniBuiltInNetwork *network, const char *message);

@@ -11,9 +11,8 @@
 
 #include <ctype.h>
 
-/* The kubelet's bounds (pkg/util/bandwidth), and the greatest burst, which is practically
- * unlimited.
- */
+/* The kubelet's bounds (pkg/util/bandwidth), and the maximum burst, which is practically
+ * unlimited. */
 #define RATE_MIN INT64_C(1000)
 #define RATE_MAX INT64_C(1000000000000000)
 #define BURST    INT64_C(4294967295)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Capability arguments of a pod (runtimeConfig): port mappings and bandwidth, by the CNI
+/* Capability arguments of a pod (runtimeConfig): port mappings and bandwidth, according to the CNI
  * conventions. */
 
 #include "agent/model/pod.h"

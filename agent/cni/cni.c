@@ -21,7 +21,7 @@ enum {
 };
 
 static const char interface_name[] = "eth0";
-static const char started_key[] = "begun"; /* of the record; must not change */
+static const char started_key[] = "begun"; /* key in records; must not change */
 
 /* "form" 1:
  *   number, containerId: of the sandbox
@@ -35,7 +35,7 @@ static const char started_key[] = "begun"; /* of the record; must not change */
  *   addresses: those of the pod, when DEL has started */
 struct CniNetwork {
         json_t *root; /* NULL: packed */
-        char *packed; /* the text of 'root', by which it is replaced */
+        char *packed; /* the text of 'root', which it replaces */
         unsigned number;
         bool is_attached;
         CniAddresses addresses;
@@ -206,7 +206,7 @@ static size_t count_dummy_interface_steps(const CniNetwork *network, const json_
 
 typedef struct CniStep {
         const json_t *plugin;
-        const char *address; /* of the dummy interface; NULL: not needed */
+        const char *address; /* address of the dummy interface; NULL: not needed */
 } CniStep;
 
 /* After the last step, the plugin is NULL. */
@@ -369,7 +369,8 @@ static int find_plugin_program(const CniNetwork *network, const char *type, char
         return error_setf(reterr, ENOENT, "failed to find plugin \"%s\" in path [%s]", type, path);
 }
 
-/* The plugin bridge makes the node forward IPv6 as soon as it gives a pod an IPv6 address. */
+/* The plugin bridge enables IPv6 forwarding on the node as soon as it assigns an IPv6 address to a
+ * pod. */
 static bool enables_ipv6_forwarding(const json_t *plugin) {
         const json_t *ranges = json_object_get(json_object_get(plugin, "ipam"), "ranges");
         bool is_gateway = json_is_true(json_object_get(plugin, "isGateway")) ||

@@ -45,10 +45,9 @@ int cni_network_unpack(CniNetwork *network);
 unsigned cni_network_sandbox_number(const CniNetwork *network);
 
 /* The number of plugin runs that a command takes. DEL runs the plugins that ADD has started; CHECK
- * runs none if the configuration disables it. A plugin that masquerades ("ipMasq") reads the
- * addresses whose rules it must remove from the pod's interface. Before its regular DEL it gets an
- * additional one for each address of the pod, which runs with a dummy interface if the pod's
- * interface is gone. */
+ * runs none if the configuration disables it. A plugin that masquerades ("ipMasq") reads from the
+ * pod's interface the addresses whose rules it must remove. Before its regular DEL, it is run once
+ * more for each address of the pod, with a dummy interface if the pod's interface is gone. */
 size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
 
 /* Records that ADD starts its step 'n' - 1. Called before the plugin runs and before the text is
@@ -58,13 +57,12 @@ void cni_network_record_add_step(CniNetwork *network, size_t n);
 /* The command that the shim runs for one step. It owns its strings, except for interface and
  * address. */
 typedef struct CniInvocation {
-        char *plugin; /* its type */
+        char *plugin; /* type of the plugin */
         char **argv;
         char **environment;
         char *input;
-        const char *interface;        /* NULL; otherwise the step is run only if the pod's interface
-                                       * ... */
-        const char *address;          /* ... with this address is gone, with a dummy interface */
+        const char *interface; /* NULL, or the step runs only if the pod's interface … */
+        const char *address;   /* … with this address is gone, and uses a dummy interface */
         bool enables_ipv6_forwarding; /* the plugin may enable IPv6 forwarding for the whole node */
 } CniInvocation;
 
@@ -75,7 +73,7 @@ int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t s
                          const char *netns, CniInvocation *ret, Error *reterr);
 void cni_invocation_done(CniInvocation *invocation);
 
-/* How a plugin has exited. */
+/* How a plugin exited. */
 typedef struct CniPluginExit {
         bool has_run;
         bool timed_out;
@@ -97,7 +95,7 @@ bool cni_network_is_attached(const CniNetwork *network);
  * which the first DEL may remove. */
 void cni_network_begin_delete(CniNetwork *network);
 
-/* The sandbox is lost, and its addresses with it, but DEL does not start yet. The attachment may be
+/* The sandbox and its addresses are lost, but DEL does not start yet. The attachment may be
  * packed. */
 void cni_network_set_lost(CniNetwork *network);
 

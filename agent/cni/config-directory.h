@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The network configuration that pods get: a file of the administrator's directory, or the default
- * of Mainstay. */
+/* The network configuration for pods: a file in the administrator's directory, or Mainstay's
+ * default. */
 
 #include "agent/cni/built-in-network.h"
 #include "common/error.h"
@@ -10,13 +10,13 @@
 /* The directories of network configurations and plugins. Strings are borrowed. */
 typedef struct CniSettings {
         const char *config_dir;      /* /etc/cni/net.d */
-        const char *plugin_path;     /* directories separated by ':', as CNI_PATH */
+        const char *plugin_path;     /* directories separated by ':', like CNI_PATH */
         bool has_default;            /* pods get the built-in network if there is no
                                       * configuration */
         CniBuiltInNetwork *built_in; /* NULL: the default IPv4 range only */
         bool is_ipv6_first;          /* the pods' primary address is IPv6, because the node's is */
-        const char *not_ready;       /* why no pod can be attached, with the kubelet's wording;
-                                      * NULL: pods can be attached. May change, see
+        const char *not_ready;       /* why no pod can be attached, in the kubelet's wording; NULL:
+                                      * pods can be attached. May change, see
                                       * node/network-readiness.h */
 } CniSettings;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reads the allocations of the IPAM plugin host-local. Writes nothing: the plugin itself does. */
+/* Reads the allocations of the IPAM plugin host-local. Only the plugin writes them. */
 
 #include "agent/cni/ipam-host-local.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Limits of the input from files and plugins. */
+/* Limits on the input from files and plugins. */
 
 enum {
         CNI_CONFIG_MAX = 48 * 1024,  /* bytes of a configuration; a plugin gets it in one packet */

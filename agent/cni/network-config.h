@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Network configuration lists (conflist), as the plugins get them. */
+/* Network configuration lists (conflist), as passed to the plugins. */
 
 #include "common/error.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The output of a plugin: a result or an error. Plugins are programs of the administrator; their
- * output is not trusted. */
+/* The output of a plugin: a result or an error. Plugins are installed by the administrator, but
+ * their output is not trusted. */
 
 #include "common/error.h"
 

@@ -29,7 +29,7 @@ enum {
         DIRECTORY_MODE = 0750,
         DATA_MODE = 0644,
         DATA_MAX = 64 * 1024,
-        NAMES_MAX = 65536, /* of a directory */
+        NAMES_MAX = 65536, /* limit of one directory */
 };
 
 void csi_volume_data_done(CsiVolumeData *data) {
@@ -44,7 +44,8 @@ void csi_volume_data_done(CsiVolumeData *data) {
 
 /* ---- writing ---- */
 
-/* Like the kubelet's, that of a block device has no lifecycle mode: it is always persistent. */
+/* The data of a block device has no lifecycle mode, as in the kubelet, because it is always
+ * persistent. */
 static char *print_volume_data(const CsiVolumeData *data) {
         const char *mode = data->is_block ? NULL : data->is_ephemeral ? "Ephemeral" : "Persistent";
         cleanup_json json_t *json =
@@ -61,7 +62,7 @@ static char *print_volume_data(const CsiVolumeData *data) {
 }
 
 /* Creates the directory and its parents, all with the same mode: make_path_at() gives parents
- * search permission, and mkdir_parents_at() follows links, which a driver may have made here. A
+ * search permission, and mkdir_parents_at() follows links, which a driver may have created here. A
  * descriptor or -errno. */
 static int make_directories(int kubelet_fd, const char *path) {
         cleanup_free char *copy = strdup(path);
@@ -349,7 +350,7 @@ static int visit_block_link(const VolumeSearch *search, const char *path, const 
         return r < 0 ? r : find_mapped_device(search, uid, name);
 }
 
-/* Removes the data of a device if an agent died before it made the directory of the device. */
+/* Removes the data of a device if an agent died before it created the directory of the device. */
 static int visit_block_data(const VolumeSearch *search, const char *path, const char *name) {
         cleanup_free char *stage = csi_block_stage_dir(name),
                           *devices = csi_block_publish_dir(name), *data = csi_block_data_dir(name);

@@ -7,8 +7,8 @@
 
 #include "common/error.h"
 
-#define CSI_MOUNT_NAME "mount"       /* made by the driver */
-#define CSI_STAGE_NAME "globalmount" /* made for the driver */
+#define CSI_MOUNT_NAME "mount"       /* created by the driver */
+#define CSI_STAGE_NAME "globalmount" /* created for the driver */
 
 typedef struct CsiVolumeData {
         char *driver;
@@ -32,9 +32,9 @@ int csi_files_write(int kubelet_fd, const char *directory, const char *subdirect
  * empty. A missing directory counts as removed. -EBUSY: something is still mounted there. */
 int csi_files_remove(int kubelet_fd, const char *directory, const char *subdirectory);
 
-/* The same for a block device: its file and the directory of its stage; or, for a pod, the
- * directory of its devices and the link to the pod's device, an absolute path below 'kubelet_dir',
- * by which it is found again. */
+/* The same for a block device: its file and staging directory or, for a pod, the directory of its
+ * devices and a link to the pod's device. The link is an absolute path below 'kubelet_dir', by
+ * which the device is found again. */
 int csi_files_write_block(int kubelet_fd, const char *kubelet_dir, const char *pod_uid,
                           const CsiVolumeData *data);
 int csi_files_remove_block(int kubelet_fd, const char *pod_uid, const char *name);

@@ -17,13 +17,13 @@ typedef struct CsiStage {
         struct CsiStage *next;
         CsiVolumeId id;
         char *block_name;    /* for a block device: the name of its PersistentVolume; else NULL */
-        bool is_staged;      /* true if this is certain */
+        bool is_staged;      /* certainly staged */
         char *selinux_label; /* the label with which it is staged; NULL: none */
 } CsiStage;
 
 /* The arguments of the calls that mount a volume; copies. */
 typedef struct CsiMountRequest {
-        StringMap stage_attributes, publish_attributes; /* the volume's attributes, and those with
+        StringMap stage_attributes, publish_attributes; /* the volume's attributes, without and with
                                                          * the pod's data */
         StringMap publish_context, stage_secrets, publish_secrets, expand_secrets;
         char *fs_type;
@@ -61,9 +61,9 @@ typedef struct CsiMount {
         CsiVolumeId id;
         bool is_ephemeral;
         bool is_block;
-        bool is_attached;      /* attached by a VolumeAttachment, or this is not known */
+        bool is_attached;      /* attached by a VolumeAttachment, or possibly so */
         bool may_be_published; /* NodeUnpublishVolume is due at the end */
-        bool was_uncertain;    /* it may have been published before the mount under way */
+        bool was_uncertain;    /* it may have been published before the mount in progress */
         bool was_stage_uncertain;
         bool is_published;
         bool is_unwanted;
@@ -75,19 +75,20 @@ typedef struct CsiMount {
         unsigned capabilities;       /* the driver's capabilities, for this operation */
         CsiMountRequest *request;    /* of the mount that is in progress */
         char *error;                 /* of the last operation, with the kubelet's prefix; or NULL */
-        bool is_error_new;           /* the error was not reported to the pod yet */
+        bool is_error_new;           /* the error has not been reported to the pod yet */
         uint64_t due;                /* boot time of the next step; USEC_INFINITY: none */
         uint64_t delay;              /* of the back-off */
         int64_t bytes;               /* its size on this node; 0: not known */
-        int64_t expanded_bytes;      /* by the last expansion */
+        int64_t expanded_bytes;      /* size after the last expansion */
         CsiExpansionError expansion; /* how the last expansion ended */
         char *expansion_error;       /* its error; or NULL */
-        bool is_expansion_new;       /* its result was not reported to the pod yet
+        bool is_expansion_new;       /* its result has not been reported to the pod yet
                                       */
         bool is_expansion_refused;   /* the driver refuses expansion while the volume is mounted */
-        int64_t given_up_bytes;      /* the size to which it is not expanded any more; 0: none */
+        int64_t given_up_bytes;      /* the size that was given up and is not requested again; 0:
+                                      * none */
         uint64_t expansion_due;      /* boot time of the next attempt */
-        uint64_t expansion_delay;    /* of the back-off */
+        uint64_t expansion_delay;    /* back-off delay */
         uint64_t claim_due;          /* boot time at which its claim is read again; USEC_INFINITY:
                                       * not planned */
         bool is_claim_due;
@@ -130,7 +131,7 @@ unsigned csi_capabilities_of(const CsiNodeAnswer *answer);
 
 /* ---- csi-stats.c ---- */
 
-/* Its statistics call has ended. */
+/* The statistics call of the mount has ended. */
 void csi_stats_answer(CsiMount *mount, int64_t code, const CsiNodeAnswer *answer);
 
 /* ---- csi-expand.c ---- */
@@ -156,7 +157,7 @@ bool csi_mount_is_of(const CsiMount *mount, const CsiMount *other);
  * answer, even if the call cannot be sent. */
 void csi_mount_call(CsiMount *mount, CsiStep step, const Buffer *request);
 
-/* The operation of a mount has ended; this does not affect when the next ones are due. */
+/* The operation of a mount has ended. Does not change when the next ones are due. */
 void csi_mount_release(CsiMount *mount);
 
 /* Stores the capabilities in an answer for the mount and for its driver. */
@@ -175,8 +176,8 @@ void csi_mount_wake_others(const CsiMount *mount);
 int csi_mount_request_new(const Pod *pod, const CsiVolume *volume, CsiMountRequest **ret);
 void csi_mount_request_free(CsiMountRequest *request);
 
-/* Starts to mount; the request is taken. 0: the mount is in progress, or waits for another
- * operation; -EIO with a message. */
+/* Starts to mount. Takes ownership of the request. 0: the mount is in progress, or waits for
+ * another operation; -EIO with a message. */
 int csi_mount_start(CsiMount *mount, CsiMountRequest *request, Error *reterr);
 
 /* The boot time at which a volume that is published now must be published again. */
@@ -189,6 +190,6 @@ bool csi_unmount_step(CsiMount *mount);
 /* The call of a mount was lost, so its operation starts again. */
 void csi_mount_repeat(CsiMount *mount);
 
-/* Its call has ended. */
+/* The call of the mount has ended. */
 void csi_mount_answer(CsiMount *mount, int64_t code, const char *error,
                       const CsiNodeAnswer *answer);

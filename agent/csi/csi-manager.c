@@ -271,7 +271,7 @@ static int take_new_error(CsiMount *mount, Error *reterr) {
         return error_setf(reterr, EIO, "%s", strna(mount->error));
 }
 
-/* Fails while another pod has the volume; this mount continues when the other one has ended. */
+/* Fails while another pod has the volume; this mount continues when the other one is gone. */
 static int check_other_pods(const CsiMount *mount, Error *reterr) {
         list_foreach(other, mount->manager->mounts)
                 if (mount->is_of_one_pod && !mount->is_published && other != mount &&

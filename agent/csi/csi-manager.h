@@ -26,7 +26,7 @@ typedef struct CsiManagerConfig { /* all members are borrowed */
 
 /* A call of csi.v1.Node. All members are borrowed. */
 typedef struct CsiCallSpec {
-        int64_t call; /* of csi_manager_answer() */
+        int64_t call; /* for csi_manager_answer() */
         const char *endpoint;
         const char *method; /* "NodePublishVolume" */
         const Buffer *request;
@@ -40,8 +40,8 @@ enum {
 /* 0: csi_manager_answer() will be called; -errno: it will not. */
 typedef int (*csi_call_t)(const CsiCallSpec *call, void *userdata);
 
-/* Finds the volumes that an earlier agent has mounted. A directory that cannot be used is logged.
- * 0 or -ENOMEM. */
+/* Finds the volumes that an earlier agent mounted. A directory that cannot be used is logged. 0 or
+ * -ENOMEM. */
 int csi_manager_new(const CsiManagerConfig *config, CsiManager **ret);
 CsiManager *csi_manager_free(CsiManager *manager);
 void csi_manager_set_caller(CsiManager *manager, csi_call_t call, void *userdata);
@@ -64,7 +64,7 @@ void csi_manager_unregister(CsiManager *manager, const char *name);
 /* Borrowed. */
 const CsiNodeDriverList *csi_manager_drivers(const CsiManager *manager);
 
-/* Whether the driver applies fsGroup itself, by its capabilities. */
+/* Whether the driver applies fsGroup itself, according to its capabilities. */
 bool csi_manager_driver_sets_group(const char *driver, void *manager);
 
 /* A call has ended: 'code' is the gRPC status code, 'error' the message as Go prints it, or
@@ -110,7 +110,7 @@ int64_t csi_manager_volume_size(CsiManager *manager, const char *uid, const CsiV
 int csi_manager_expand(CsiManager *manager, const Pod *pod, const CsiVolume *volume, int64_t bytes,
                        CsiExpansionError *ret_error, Error *reterr);
 
-/* The driver is not requested to expand the volume to this size again, because some time passes
+/* Does not request the driver to expand the volume to this size again, because it takes a while
  * until the API server returns the claim that reports the size as infeasible. 0: any size may be
  * requested again. */
 void csi_manager_give_up_expansion(CsiManager *manager, const char *uid, const CsiVolume *volume,
@@ -129,7 +129,7 @@ bool csi_manager_unmount_pod(CsiManager *manager, const char *uid);
 
 /* The usage of a volume, as its driver last reported it. */
 typedef struct CsiVolumeStats {
-        uint64_t taken_at; /* realtime; 0: it is not known */
+        uint64_t taken_at; /* realtime; 0: unknown */
         uint64_t bytes, bytes_available, bytes_used;
         uint64_t inodes, inodes_available, inodes_used;
         bool has_condition; /* the driver reports the volume's condition */

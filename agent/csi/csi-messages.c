@@ -34,7 +34,7 @@ typedef struct BlockCapability {
 
 static const ProtobufMessage block_table = { .size = sizeof(BlockCapability) };
 
-/* One of the two is a list with one item, because drivers need the message even if it is empty. */
+/* 'block' or 'mount' has one item: a list, because drivers need the message even if it is empty. */
 typedef struct VolumeCapability {
         LIST_OF(BlockCapability) block;
         LIST_OF(MountCapability) mount;

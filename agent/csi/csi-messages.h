@@ -10,8 +10,8 @@ typedef struct CsiStageRequest {
         const char *volume_id;
         const StringMap *publish_context;
         const char *staging_path; /* NULL: the driver does not support staging */
-        const char *target_path;  /* NULL: it is NodeStageVolume */
-        bool is_block;            /* block devices have none of the next three members */
+        const char *target_path;  /* NULL: for NodeStageVolume */
+        bool is_block;            /* the next three members are not used for block devices */
         const char *fs_type;
         char *const *mount_flags;
         const char *mount_group; /* NULL: the driver does not apply fsGroup */
@@ -29,7 +29,7 @@ typedef struct CsiExpandRequest {
         const char *path; /* where it is published */
         const char *staging_path;
         int64_t bytes;
-        bool is_block; /* block devices have neither of the next two members */
+        bool is_block; /* the next two members are not used for block devices */
         const char *fs_type;
         char *const *mount_flags;
         int64_t access_mode;

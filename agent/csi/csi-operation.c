@@ -20,8 +20,7 @@
 
 #define CALL_USEC (120 * USEC_PER_SEC)
 
-/* The kubelet's interval between two syncs of a pod, and the maximum random addition to it.
- */
+/* The kubelet's interval between two syncs of a pod, and the maximum random delay added to it. */
 #define REPUBLISH_USEC        (60 * USEC_PER_SEC)
 #define REPUBLISH_JITTER_USEC (30 * USEC_PER_SEC)
 
@@ -530,7 +529,7 @@ static void stage_volume(CsiMount *mount) {
                 call_stage(mount, CSI_STEP_STAGE);
 }
 
-/* Whether the error is final, so that the driver has not acted and will not act any more. */
+/* Whether the error is final: the driver has not acted on the call, and will not do so later. */
 static bool is_final(int64_t code) {
         return code != 1 && code != 4 && code != 8 && code != 10 && code != 14;
 }

@@ -21,7 +21,7 @@ typedef struct PodReadyTime {
 /* The DaemonSet that claims pods. */
 typedef struct PodClaim {
         const DaemonSet *set;
-        const char *revision_hash; /* of the current revision */
+        const char *revision_hash; /* hash of the current revision */
         const SteadyClock *clock;
         PodReadyTime *current_ready; /* updated when the pod's timestamp changes */
         bool adopts_orphans;

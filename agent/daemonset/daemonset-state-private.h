@@ -32,7 +32,7 @@ struct DaemonSetState {
                                      * NULL */
         char *last_error;           /* the logged reason why 'pod' could not start; or NULL */
         bool is_refused;            /* 'pod' may not be created; existing pods are kept */
-        DaemonSetRefusal refusal;   /* then: why */
+        DaemonSetRefusal refusal;   /* the reason, if 'is_refused' */
         bool is_create_pending;     /* 'pod' is desired, but has no pod worker yet */
         bool has_selector_mismatch; /* the selector has changed since the pods were created; they
                                      * keep running unchanged */
@@ -42,6 +42,6 @@ struct DaemonSetState {
 void daemonset_state_forget_pod(DaemonSetState *state);
 void daemonset_state_forget_preflight(DaemonSetState *state);
 
-/* Reads the template of a revision into a pod that schema_done(&pod_template_schema) ends. 0,
- * -ENOENT or -errno. */
+/* Reads the template of a revision into a pod that is released with
+ * schema_done(&pod_template_schema). 0, -ENOENT or -errno. */
 int daemonset_state_read_template(const DaemonSetState *state, const char *hash, Pod *ret);

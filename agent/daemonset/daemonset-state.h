@@ -52,8 +52,8 @@ int daemonset_state_update_counts(DaemonSetSyncPass *pass, DaemonSetState *state
 bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, const Pod *pod,
                             bool is_new, bool is_gone);
 
-/* Why a pod of the set is stopped, after a pass that did not add it. The caller frees it; NULL: not
- * known. */
+/* Why a pod of the set is stopped, after a pass that did not add it. The caller frees it; NULL:
+ * unknown. */
 char *daemonset_state_explain_stop(const DaemonSetSyncPass *pass, const DaemonSetState *state,
                                    const Pod *pod);
 

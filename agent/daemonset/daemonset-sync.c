@@ -304,7 +304,7 @@ static int claim_pods_of_state(DaemonSetSyncPass *pass, DaemonSetState *state, C
 
         claimed_pods_done(ret);
         r = claim_daemonset_pods(&claim, &pass->observed, ret);
-        /* During a shutdown it has no meaning that a pod is stopped or not ready, so it is kept. */
+        /* During a shutdown, pods are expected to be stopped or not ready, so they are kept. */
         for (size_t i = 0; r >= 0 && i < ret->n && is_node_shutting_down(pass); i++) {
                 ret->pods[i].is_syncing = true;
                 ret->pods[i].is_terminal = false;
@@ -403,7 +403,7 @@ static int check_rollout_deadline(DaemonSetSyncPass *pass, DaemonSetState *state
                 break;
         case ROLLOUT_GOES_BACK:
                 if (roll_back_revision(pass, state) < 0)
-                        break; /* the next pass tries it again */
+                        break; /* retried in the next pass */
                 store_revision_history(pass, state);
                 return claim_and_plan_pods(pass, state, claimed);
         case ROLLOUT_CONTINUES:

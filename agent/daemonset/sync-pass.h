@@ -27,7 +27,7 @@ typedef struct DaemonSetSyncPass {
         void *pods; /* for 'pod_access' */
         void (*on_event)(const PodEvent *event, void *userdata);
         admit_daemonset_pod_t admit;           /* or NULL */
-        void *event_userdata;                  /* of both */
+        void *event_userdata;                  /* for both callbacks */
         void (*schedule_sync)(void *userdata); /* requests the next pass */
         void *sync_userdata;
 
@@ -40,7 +40,7 @@ typedef struct DaemonSetSyncPass {
         uint64_t now;
         uint64_t requeue_at; /* latest time of the next pass; 0: never */
         ObservedPods observed;
-        bool has_changed_sets;  /* since overlaps were last checked */
+        bool has_changed_sets;  /* sets have changed since overlaps were last checked */
         bool has_peer_affinity; /* at least one decision depends on other pods */
         bool has_failed;        /* out of memory, so pods that are missing from the desired pods
                                  * must not be stopped */

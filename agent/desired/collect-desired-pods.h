@@ -11,6 +11,6 @@
 /* The order determines which source gets a name that two of them use. If a source fails, the set is
  * incomplete, the remaining sources are queried nevertheless, and the first error is returned: the
  * caller must try again. If the set is incomplete without an error, some manifests have not been
- * read yet; their directory notifies when they have been. */
+ * read yet; the manifest directory sends a notification when they have been. */
 int collect_desired_pods(const ManifestDirectory *manifests, const DaemonSetPodSource *daemonsets,
                          const ApiServerPodSource *apiserver, DesiredPods *desired);

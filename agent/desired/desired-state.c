@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recomputes the desired state when that was requested, and applies the difference to the pods. */
+/* Recomputes the desired state on request, and applies the difference to the pods. */
 
 #include "agent/desired/desired-state.h"
 
@@ -34,7 +34,7 @@ struct DesiredState {
         sd_event_source *drain_timer;   /* while draining */
         SystemdClient *drained_systemd; /* its systemd client; NULL: none */
         sd_event_source *retry_timer;   /* after an action or a recomputation that failed */
-        unsigned data_generation;       /* of the objects when pods were last notified */
+        unsigned data_generation;       /* generation of the objects when pods were last notified */
         bool has_scanned;
         bool is_computed;
         bool is_suspended;
@@ -336,7 +336,7 @@ int desired_state_start(DesiredState *state, Error *reterr) {
         return r < 0 ? r : fetched_manifests_start(state->fetched);
 }
 
-/* Gives the pods in step 0, which no remaining pod starts after, a reason to stop. 'steps' excludes
+/* Sets the stop reason of the pods in step 0, after which no remaining pod starts. 'steps' excludes
  * pods that have stopped but cannot be removed: no pod waits for them. */
 static int give_drain_reasons(ActualPods *actual, const size_t *steps) {
         size_t next = 0;

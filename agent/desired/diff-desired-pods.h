@@ -24,7 +24,7 @@ extern const char *const pod_worker_action_names[N_POD_WORKER_ACTIONS];
 typedef struct PodWorkerAction {
         PodWorkerActionKind kind;
         const ObjectMeta *metadata; /* namespace and name */
-        const PodSource *source;    /* of 'pod' */
+        const PodSource *source;    /* source of 'pod' */
         const Pod *pod;             /* the pod to start, or the edited one */
         const char *reason;
 } PodWorkerAction;

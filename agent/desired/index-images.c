@@ -11,16 +11,16 @@
 
 struct IndexImages {
         IndexImagesConfig config;
-        const SourceImages *named; /* by the index; NULL: nothing is being fetched */
-        ImageSet wanted;           /* those that this node needs */
+        const SourceImages *named; /* images named by the index; NULL: nothing is being fetched */
+        ImageSet wanted;           /* the images that this node needs */
         size_t n_here;             /* number of wanted images that are present; these are the first
                                     * ones */
         ImageRequest *request;     /* for the next one */
-        sd_event_source *stop;     /* ends what must not continue */
+        sd_event_source *stop;     /* ends the operation if it must not continue */
         uint64_t bytes_here, since;
 };
 
-/* ---- which ones ---- */
+/* ---- the wanted images ---- */
 
 typedef struct WantedImages {
         const NodeLabelsTaints *node;

@@ -26,9 +26,10 @@ int index_images_new(const IndexImagesConfig *config, IndexImages **ret);
 IndexImages *index_images_free(IndexImages *images);
 DEFINE_CLEANUP(IndexImages *, index_images_free)
 
-/* Starts with the manifests of the directory and the images that their index names; both are
- * borrowed until the end. 1: all images are present; 0: the others are being pulled, and on_done()
- * follows; or -errno with a message. An earlier operation is cancelled. */
+/* Starts to pull the images that the manifests of the directory need and that their index names
+ * ('named'). Both arguments are borrowed until the operation ends. 1: all images are present; 0:
+ * the others are being pulled, and on_done() follows; or -errno with a message. An earlier
+ * operation is cancelled. */
 int index_images_begin(IndexImages *images, int manifests_fd, const SourceImages *named,
                        Error *reterr);
 

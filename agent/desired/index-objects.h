@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The objects of an index that is not in use yet, from which its images are known. */
+/* The objects of an index that is not in use yet; they determine its images. */
 
 #include "agent/manifest/manifest.h"
 

@@ -14,16 +14,16 @@
 
 #include <inttypes.h>
 
-/* The latest time of a retry after a rollback that could not be written to disk. */
+/* The delay before a rollback that could not be written to disk is retried. */
 #define ROLLBACK_RETRY_USEC (10 * USEC_PER_SEC)
 
 struct IndexRollout {
         IndexRolloutConfig config;
         sd_event_source *timer;
         AwakeSince awake;
-        IndexObjects previous; /* of the previous index, whose images are kept */
+        IndexObjects previous; /* objects of the previous index, whose images are kept */
         RolloutDecision decision;
-        char *reason; /* of the decision to roll back */
+        char *reason; /* reason of the decision to roll back */
         SteadyStamp fetched, ready_since;
 };
 
@@ -31,12 +31,12 @@ struct IndexRollout {
 typedef struct IndexReadiness {
         const IndexRollout *rollout;
         const ActualPods *actual;
-        uint64_t ready_since; /* of the latest one; realtime */
+        uint64_t ready_since; /* when the last object became ready; realtime */
         char *unready;        /* the part that is not ready, and why; NULL: everything is ready */
         bool is_unknown;      /* a new agent must first find out what is running */
 } IndexReadiness;
 
-/* ---- the index before ---- */
+/* ---- the previous index ---- */
 
 /* The objects are needed for their images. Unreadable data is not kept. */
 static void read_previous_index(IndexRollout *rollout) {

@@ -20,7 +20,7 @@ typedef struct IndexRolloutConfig {
         const char *node_name;
         ManifestSource *source;
         const DaemonSetPodSource *daemonsets;
-        /* The status of the pod of that UID; see pod_manager_pod_status(). */
+        /* The status of the pod with that UID; see pod_manager_pod_status(). */
         const PodStatus *(*get_status)(const char *uid, void *userdata);
         void (*on_recompute_due)(void *userdata);
         void (*on_proven)(void *userdata); /* the previous index is no longer needed */

@@ -44,8 +44,7 @@ static void record_broken_object_event(const ManifestProblems *problems, const c
         problems->on_event(event, problems->userdata);
 }
 
-/* A problem of a file without an object to which it could be attributed, which is reported for the
- * node. */
+/* A problem of a file that cannot be attributed to an object is reported for the node. */
 static void record_broken_file_event(const ManifestProblems *problems, const Manifest *manifest) {
         cleanup_free char *message = NULL;
 

@@ -47,7 +47,7 @@ typedef struct RolloutPass {
         PodRollout *rollout;
         DesiredPod *desired;
         const ActualPod *actual; /* or NULL */
-        const PodStatus *status; /* of the running pod; zeroed if there is none */
+        const PodStatus *status; /* status of the running pod; zeroed if there is none */
         uint64_t now;
 } RolloutPass;
 

@@ -23,7 +23,7 @@ typedef struct PodRolloutsConfig {
         sd_event *event;
         const char *state_dir;
         const SteadyClock *clock;
-        /* The status of the pod of that UID; see pod_manager_pod_status(). */
+        /* The status of the pod with that UID; see pod_manager_pod_status(). */
         const PodStatus *(*get_status)(const char *uid, void *userdata);
         /* True if pods of this source have no rollouts of their own. */
         bool (*is_excluded)(const PodSource *source, void *userdata);

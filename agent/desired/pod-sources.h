@@ -12,8 +12,8 @@ typedef struct DaemonSetPodSource {
         int (*add_pods)(const DesiredDaemonSets *sets, DesiredPods *desired, void *userdata);
         /* Conflicts between DaemonSets, one message for each. */
         char *const *(*warnings)(void *userdata);
-        /* The reason why the controller does not desire this pod, which the caller frees; NULL: not
-         * known, or the pod belongs to another source. */
+        /* The reason why the controller does not desire this pod, which the caller frees; NULL:
+         * unknown, or the pod belongs to another source. */
         char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
         /* A record of an earlier agent. 1: the pod belongs to a known DaemonSet or is an orphan; 0:
          * it does not; -ENOMEM. */

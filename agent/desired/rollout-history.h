@@ -8,7 +8,7 @@
 #include "agent/model/pod.h"
 
 enum {
-        ROLLOUT_HASH_SIZE = 33 /* of a revision: the value of the pod's annotation
+        ROLLOUT_HASH_SIZE = 33 /* hash of a revision: the value of the pod's annotation
                                 * kubernetes.io/config.hash */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the source that gives the reason for stopping a pod, and the reasons of the manifest
- * directory. */
+/* Selects the source that gives the reason for stopping a pod, and finds the reasons in the
+ * manifest directory. */
 
 #include "agent/desired/stop-reason.h"
 

@@ -5,6 +5,7 @@
 
 #include "agent/model/status.h"
 
-/* "container main: CrashLoopBackOff: back-off …", of the first container that has a reason; else
- * the message of the pod's conditions. One line, which the caller frees; NULL: out of memory. */
+/* "container main: CrashLoopBackOff: back-off …", of the first container that has a reason;
+ * otherwise the message of the pod's conditions. One line, which the caller frees; NULL: out of
+ * memory. */
 char *explain_unready_pod(const PodStatus *status);

@@ -272,7 +272,7 @@ static int explain_refusal(const DeviceRequest *request, int r, Error *reterr) {
         return r;
 }
 
-/* The state of one resource, which says whether to check or to allocate next. */
+/* A step of the admission of one resource: the check, or the allocation. */
 typedef int (*device_step_t)(const DeviceRequest *request, Error *reterr);
 
 typedef struct DeviceAdmission {

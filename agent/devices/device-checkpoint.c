@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format: a line "mainstay-devices 1", and one JSON object: {"boot": id, "resources": [name…],
  * "allocations": [{"pod", "container", "resource", "ids", "env", "mounts", "files", "annotations",
- * "cdiDevices"}…]}. Members without content are left out. */
+ * "cdiDevices"}…]}. Members without content are omitted. */
 
 #include "agent/devices/device-manager-private.h"
 #include "common/array.h"

@@ -6,34 +6,34 @@
 #include "agent/model/device.h"
 
 typedef enum AllocationState {
-        ALLOCATION_PREFERRING, /* its provider is choosing; it has no devices yet */
-        ALLOCATION_PREFERRED,  /* it has chosen */
-        ALLOCATION_PENDING,    /* the devices are taken, and its provider allocates them */
+        ALLOCATION_PREFERRING, /* the provider is choosing; there are no devices yet */
+        ALLOCATION_PREFERRED,  /* the provider has chosen */
+        ALLOCATION_PENDING,    /* the devices are reserved, and the provider is allocating them */
         ALLOCATION_DONE,
         ALLOCATION_FAILED,
 } AllocationState;
 
 typedef enum StartState {
         START_NONE,
-        START_PENDING, /* its provider prepares the start of the container */
+        START_PENDING, /* the provider is preparing the start of the container */
         START_PREPARED,
         START_FAILED,
 } StartState;
 
 /* The devices of one resource that one container has. */
 typedef struct DeviceAllocation {
-        char *uid; /* of the pod */
+        char *uid; /* UID of the pod */
         char *container;
         char *resource;
         AllocationState state;
         bool is_saved;    /* it is stored in the checkpoint */
         bool is_old;      /* from an earlier boot, so the existence of its devices must be checked
                            */
-        uint64_t call;    /* the provider's call for which the state waits; otherwise 0 */
+        uint64_t call;    /* the call to the provider that is in progress; otherwise 0 */
         char **preferred; /* the provider's choice */
         char **ids;
         DeviceEdits edits;
-        char *error; /* of the failed allocation or start */
+        char *error; /* error of the failed allocation or start */
         StartState start;
         uint64_t start_call;
 } DeviceAllocation;

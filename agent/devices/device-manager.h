@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The device manager (kubelet: cm/devicemanager): knows the extended resources of the node, the
+/* The device manager (kubelet: cm/devicemanager): tracks the extended resources of the node, the
  * containers that have their devices, and what these add to the OCI configuration of a container.
  * Providers list devices and allocate them: device plugins, and the node's own list of devices.
  *
  * This module never waits: a provider answers at once, or later through device_manager_answer(). No
- * device is ever given to two pods: a choice is entered in the ledger before its provider is
- * requested to allocate it, and is on disk before its pod is admitted. */
+ * device is ever allocated to two pods: a chosen device is entered in the ledger before its
+ * provider is requested to allocate it, and is on disk before the pod is admitted. */
 
 #include "agent/model/device.h"
 #include "agent/model/pod.h"
@@ -37,7 +37,7 @@ typedef struct DeviceProviderOps {
 /* For a provider whose devices appear and disappear while containers have them. */
 typedef struct LiveDeviceOps {
         /* The current additions of these devices to a container, instead of those of allocate(). 0
-         * or -ENOMEM; the manager ends '*ret'. */
+         * or -ENOMEM; the manager releases '*ret'. */
         int (*current_edits)(void *provider, const char *resource, char *const *ids,
                              DeviceEdits *ret);
         /* A message that explains why there are no more devices and how to get one, which the
@@ -47,7 +47,7 @@ typedef struct LiveDeviceOps {
 
 typedef struct DeviceProvider {
         const DeviceProviderOps *ops;
-        const LiveDeviceOps *live; /* NULL: the devices of a running container do not change. no
+        const LiveDeviceOps *live; /* NULL: the devices of a running container do not change. No
                                     * other provider can take over from a live one */
         void *userdata; /* its identity, because another provider with the same name may have taken
                          * over */
@@ -88,7 +88,7 @@ int device_manager_set_devices_take(DeviceManager *manager, const char *name, co
  * strv_free(). 0 or -ENOMEM. */
 int device_manager_list_held(const DeviceManager *manager, const char *name, char ***ret_ids);
 
-/* Replaces the device 'from' by 'to' in the containers that have it. 0 or -ENOMEM. */
+/* Replaces the device 'from' with 'to' in the containers that have it. 0 or -ENOMEM. */
 int device_manager_rename_device(DeviceManager *manager, const char *name, const char *from,
                                  const char *to);
 

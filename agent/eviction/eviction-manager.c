@@ -38,11 +38,11 @@ enum {
 struct EvictionManager {
         EvictionManagerConfig config;
         MemoryPressureWatch *memory_watch;
-        sd_event_source *timer;      /* of the next synchronization, at: */
+        sd_event_source *timer;      /* for the next synchronization, at 'next_at' */
         uint64_t next_at;            /* boot time; UINT64_MAX: none is due */
-        SignalObservations observed; /* at: */
+        SignalObservations observed; /* observed at 'observed_at' */
         uint64_t observed_at;        /* boot time; 0: never */
-        uint64_t interval;           /* of next_monitoring_interval(); 0: none */
+        uint64_t interval;           /* from next_monitoring_interval(); 0: none */
         ThresholdState state;
         NodeConditions conditions;
         EvictionSignal reclaimed_signal; /* the reported shortage; N_EVICTION_SIGNALS: none */
@@ -279,7 +279,7 @@ static uint64_t reclaim_due_threshold(EvictionManager *manager, const SignalObse
                 return MIN(next, later);
         }
         manager->interval = 0;
-        /* A shortage that removing images does not relieve does not wait for their removal. */
+        /* Only a shortage that is relieved by removing images waits for their removal. */
         if (callbacks->is_reclaiming(due && frees_by_image_gc(manager, due->signal),
                                      manager->config.userdata))
                 return MIN(next, RECLAIM_INTERVAL_USEC);

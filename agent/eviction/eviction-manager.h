@@ -23,8 +23,8 @@ typedef struct EvictionManagerCallbacks {
         bool (*is_reclaiming)(bool of_images, void *userdata);
         /* Removes unused images. Returns true if there are any and they can be removed now. */
         bool (*remove_images)(void *userdata);
-        /* Evicts one pod. True: a pod was found, or is being searched for, and is_reclaiming() is
-         * true for a while. */
+        /* Evicts one pod. True: a pod was found or is being searched for, and is_reclaiming()
+         * returns true until this is done. */
         bool (*evict)(const ResourceShortage *shortage, void *userdata);
         /* The node's conditions have changed, see eviction_manager_conditions(). */
         void (*on_conditions)(void *userdata);

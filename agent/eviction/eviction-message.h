@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's message of an eviction. Pure. */
+/* The kubelet's messages about evictions. Pure. */
 
 #include "agent/model/eviction.h"
 
-/* A resource of which the node has too little. */
+/* A resource that the node is short of. */
 typedef struct ResourceShortage {
         EvictionSignal signal;
-        int64_t quantity; /* of the threshold */
+        int64_t quantity; /* quantity of the threshold */
         int64_t available;
         int64_t grace_seconds; /* the maximum for the evicted pod; < 0: the pod's own */
 } ResourceShortage;

@@ -33,7 +33,7 @@ static int on_memory_stall(sd_event_source *source, int fd, uint32_t revents, vo
         return 0;
 }
 
-/* The registration is used up. */
+/* A registration is valid for one notification. */
 static int on_memory_growth(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         MemoryPressureWatch *watch = userdata;
 

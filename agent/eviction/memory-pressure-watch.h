@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Notifications of the kernel about memory: pressure stall information (PSI), when tasks stall for
- * a tenth of a two-second window; and with cgroup v1, if kernelMemcgNotification is set, when the
+/* Memory notifications from the kernel: pressure stall information (PSI), when tasks stall for a
+ * tenth of a two-second window; and with cgroup v1, if kernelMemcgNotification is set, when the
  * memory in use has grown by a given amount. A notification does not mean a shortage: it makes the
  * eviction manager observe the memory. */
 

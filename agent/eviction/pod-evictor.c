@@ -160,7 +160,7 @@ static bool parse_measured_numbers(const char *text, uint64_t *numbers, size_t n
         return true;
 }
 
-/* The numbers of one candidate, or NULL if it was not measured, or has had other paths since
+/* The numbers of one candidate, or NULL if it was not measured, or if its paths have changed since
  * then. */
 static const uint64_t *find_measured_numbers(const EvictionCandidates *measured,
                                              const uint64_t *numbers,

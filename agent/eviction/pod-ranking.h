@@ -9,15 +9,15 @@
 typedef struct PodUsage {
         size_t index; /* the caller's */
         int64_t priority;
-        bool is_known;     /* its usage: */
+        bool is_known;     /* 'used' is known */
         int64_t used;      /* in bytes, inodes or processes */
-        int64_t requested; /* 0 of inodes and processes */
+        int64_t requested; /* 0 for inodes and processes */
 } PodUsage;
 
 /* Sorts the pods so that the one to be evicted first is at the front. For memory and disk: pods
  * that exceed their requests, then those of lower priority, then those that exceed their requests
- * most. For processes: pods of lower priority, then those with most processes. Pods whose usage is
- * unknown come last. */
+ * by the most. For processes: pods of lower priority, then those with the most processes. Pods
+ * whose usage is unknown come last. */
 void rank_pods_for_eviction(EvictionSignal signal, PodUsage *usages, size_t n);
 
 /* Whether the eviction would help if 'missing' has to be reclaimed: a disk is often filled by

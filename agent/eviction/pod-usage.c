@@ -65,7 +65,7 @@ static int64_t container_working_set(const EvictionContainer *container) {
                        : 0;
 }
 
-/* The last paths are two for each container; see EvictionCandidate. */
+/* The last paths are those of the containers, two for each; see EvictionCandidate. */
 static int64_t container_written_bytes(const EvictionCandidate *candidate, const uint64_t *written,
                                        size_t index) {
         size_t n_paths = strv_length(candidate->storage_paths);

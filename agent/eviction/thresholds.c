@@ -11,7 +11,7 @@ static bool is_below_threshold(const EvictionThreshold *threshold,
 }
 
 /* evictionSoftGracePeriod: is_due; evictionMinimumReclaim: see is_below_threshold();
- * evictionPressureTransitionPeriod: the time for which a condition stays. */
+ * evictionPressureTransitionPeriod: how long a condition persists. */
 void threshold_state_update(ThresholdState *state, const EvictionPolicy *policy,
                             const SignalObservations *observations, uint64_t now) {
         for (size_t i = 0; i < policy->n_thresholds; i++) {

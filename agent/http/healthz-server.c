@@ -51,8 +51,8 @@ static enum MHD_Result on_healthz_request(void *userdata, struct MHD_Connection 
         return http_reply_text(http, MHD_HTTP_OK, "text/plain", "ok");
 }
 
-/* At its limit of connections, libmicrohttpd stops accepting clients, and it accepts them again
- * only when it runs, which would never happen without this call if no connection is left. */
+/* At its connection limit, libmicrohttpd stops accepting clients until it runs again. If no
+ * connection is left, nothing but this call makes it run. */
 static void on_healthz_connection(void *userdata, struct MHD_Connection *http, void **context,
                                   enum MHD_ConnectionNotificationCode code) {
         HealthzServer *server = userdata;

@@ -55,7 +55,7 @@ struct HttpServer {
         gid_t api_gid;
 
         ClientLimits clients;
-        HttpAccess *accesses; /* that wait */
+        HttpAccess *accesses; /* requests that wait for a decision */
         ResponseStreams streams;
         LogProcesses log_processes;
         FileWatch *user_watch;
@@ -232,7 +232,7 @@ static void pause_accepting_clients(HttpServer *server) {
         (void) event_timer_arm(server->accept_retry_timer, USEC_PER_SEC);
 }
 
-/* Tells the client the reason, so that it does not wait until descriptors are available. */
+/* Sends the client the reason, so that it does not wait until descriptors are available. */
 static int refuse_without_descriptors(HttpServer *server, int listen_fd) {
         int fd, r;
 

@@ -163,7 +163,7 @@ typedef struct HttpServerHandlers {
          * frees, or NULL. */
         char *(*encrypted_secrets)(void *userdata);
 
-        /* Decides about a client's request, and calls http_access_done() once, before or after it
+        /* Decides on a client's request, and calls http_access_done() once, before or after it
          * returns, unless cancel_access() is called with '*ret_check'. 0 or -ENOMEM. */
         int (*check_access)(void *userdata, const HttpAccessQuestion *question, HttpAccess *access,
                             void **ret_check);
@@ -172,8 +172,8 @@ typedef struct HttpServerHandlers {
         /* The images of the store, as JSON that the server frees, or NULL. */
         char *(*images)(void *userdata);
 
-        /* Each gets an image reference or digest: -EINVAL (400), -ENOENT (404), -EBUSY (409). Prune
-         * gets an empty one, and returns the number of images that are removed. */
+        /* Each function receives an image reference or digest: -EINVAL (400), -ENOENT (404), -EBUSY
+         * (409). Prune receives an empty string, and returns the number of removed images. */
         int (*pull_image)(void *userdata, const char *image, Error *reterr);
         int (*remove_image)(void *userdata, const char *image, Error *reterr);
         int (*prune_images)(void *userdata, const char *image, Error *reterr);

@@ -62,7 +62,8 @@ static int append_log_file(int dir_fd, const char *name, LogFiles *files) {
         return 0;
 }
 
-/* Uses a separate descriptor, because a duplicate would share the position. NULL and errno. */
+/* Uses a separate descriptor, because a duplicate would share the position. NULL with errno on
+ * failure. */
 static DIR *reopen_log_directory(int dir_fd) {
         int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -102,7 +103,7 @@ int log_file_open(int dir_fd, const LogFile *file) {
         cleanup_close int fd = -EBADF;
         struct stat st;
 
-        /* A single component: O_NOFOLLOW is sufficient against symbolic links. */
+        /* The name is a single component, so O_NOFOLLOW is sufficient against symbolic links. */
         fd = open_beneath(dir_fd, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return fd;

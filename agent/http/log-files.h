@@ -18,7 +18,7 @@ enum {
 typedef struct LogFile {
         char name[LOG_FILE_NAME_MAX];
         ino_t inode;
-        struct timespec written; /* last */
+        struct timespec written; /* time of the last write */
 } LogFile;
 
 typedef struct LogFiles {
@@ -39,7 +39,7 @@ int log_file_open(int dir_fd, const LogFile *file);
  * files were rotated faster than they could be opened, or another -errno. */
 int log_files_open_next(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
-/* Opens the file before that one in the same way; a negative 'from_fd': the newest file. */
+/* Opens the previous file in the same way; a negative 'from_fd': the newest file. */
 int log_files_open_previous(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
 /* The inode of the file that is being written, or 0. */

@@ -22,7 +22,7 @@ typedef struct ResponseStreams {
         void (*schedule_run)(void *userdata); /* libmicrohttpd runs again in the next turn */
         void *userdata;
         ResponseStream *first;
-        unsigned n_unbounded; /* streams without an end of their own */
+        unsigned n_unbounded; /* streams that do not end by themselves */
 } ResponseStreams;
 
 /* The source of the bytes of a stream. */

@@ -10,7 +10,7 @@ struct HttpAccess {
         HttpServer *server;
         struct MHD_Connection *http;
         HttpConnection *connection;
-        HttpAccess *previous, *next; /* in the list of waiting ones */
+        HttpAccess *previous, *next; /* in the list of waiting requests */
         void *check;                 /* of the agent; NULL: none is in progress */
         bool is_waiting;             /* the connection is suspended */
         unsigned status;             /* status of the decision; 0: not known yet */

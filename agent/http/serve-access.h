@@ -2,7 +2,7 @@
 #pragma once
 
 /* Requests of mainstay-api: it sends each one on behalf of a client, with that client's
- * credentials, and the agent decides about each one separately. */
+ * credentials, and the agent decides on each one separately. */
 
 #include "agent/http/http-connection.h"
 #include "agent/http/http-server.h"

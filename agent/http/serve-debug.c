@@ -51,8 +51,8 @@ static int set_log_level_until_restart(const char *level, Error *reterr) {
                                   level);
         if (priority == log_level())
                 return 0;
-        /* The change is logged at whichever level shows more, so that the journal contains every
-         * change. */
+        /* The change is logged at the more verbose of both levels, so that the journal contains
+         * every change. */
         log_set_level(MAX(priority, log_level()));
         log_info("Log level set to %s until the agent restarts", level);
         log_set_level(priority);

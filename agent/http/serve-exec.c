@@ -99,7 +99,7 @@ static int check_requested_uid(const ExecUpgrade *upgrade, struct MHD_Connection
                             uid, reterr);
 }
 
-/* Reads the request, and lets the agent check it. */
+/* Parses the request, and has the agent check it. */
 static int check_session_request(ExecUpgrade *upgrade, struct MHD_Connection *http, Error *reterr) {
         int r = parse_exec_request(upgrade, http, reterr);
 

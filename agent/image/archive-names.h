@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The names that an archive gives its images. Pure. */
+/* The names of images in an archive. Pure. */
 
-/* Normalises a name that an archive gives its image. A bare word may be a tag ("latest"), so it is
- * used both as a name and as a tag of 'stem', the archive's file name without its suffixes. Appends
+/* Normalises the name of an image in an archive. A bare word may be a tag ("latest"), so it is used
+ * both as a name and as a tag of 'stem', the archive's file name without its suffixes. Appends
  * valid names to 'names' without duplicates. 0 or -ENOMEM. */
 int archive_names_add(const char *name, const char *stem, char ***names);
 

@@ -22,7 +22,7 @@ enum {
 /* The origin of an image, with the owners of its strings. */
 typedef struct FoundOrigin {
         ImageOrigin origin;
-        char *path;       /* of an existing archive */
+        char *path;       /* path of an existing archive */
         json_t *verified; /* mainstay-image's record; NULL: none */
 } FoundOrigin;
 
@@ -65,7 +65,7 @@ static int find_image_origin(const ImageStore *store, const char *reference, con
         const json_t *origin;
         const char *transport;
 
-        /* Without a record, or with a damaged one, it has passed nothing. */
+        /* Without a record, or with a damaged one, the image has passed no policy. */
         (void) image_verified_load(store, digest, &ret->verified);
         if (image && streq(image->digest, digest)) {
                 ret->path = resolve_archive_path(store, archive->file);

@@ -4,9 +4,9 @@
  * compared with the high threshold (imageGCHighThresholdPercent); if it is exceeded, the least
  * recently used images are removed one at a time, down to the low threshold. A child removes each
  * of them, and no image is unpacked until it has ended, because an unpacked image might use a layer
- * that is being removed. There is no timer, because the disk does not fill without writes. Only
- * with imageMaximumGCAge there is one, for the next image that will not have been used for that
- * long; such an image is removed regardless of disk usage.
+ * that is being removed. This needs no timer, because the disk does not fill without writes. Only
+ * imageMaximumGCAge needs one: it elapses when the next image has been unused for that long, and
+ * the image is removed regardless of disk usage.
  *
  * Images that a container uses, that a desired pod or a signed index names, or that an archive in
  * preload/ contains are never removed. */
@@ -46,7 +46,7 @@ static bool is_image_archived(const ImageStore *store, const char *digest, const
         return false;
 }
 
-/* The digests of the images that containers use and pods name; and the names. */
+/* The digests of the images that containers use or that pods name, and those names. */
 static ImageSet list_used_images(const ImageStore *store) {
         ImageSet used = IMAGE_SET_NULL;
 
@@ -355,8 +355,8 @@ typedef struct ImageListing {
         void *userdata;
 } ImageListing;
 
-/* A name that has come to refer to another image, from a newer archive or pull, does not belong to
- * this image. */
+/* A name that now refers to another image, from a newer archive or pull, does not belong to this
+ * image. */
 static int add_current_name(const ImageStore *store, const char *digest, const char *name,
                             char ***names) {
         if (!streq_ptr(image_store_find_digest(store, name), digest) || strv_contains(*names, name))

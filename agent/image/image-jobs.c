@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Jobs that bring images into the store. A job is one child, mainstay-image, for all requests of an
- * image: it unpacks the image from an archive, or pulls it from its registry. */
+/* Jobs that bring images into the store. A job is one child, mainstay-image, for all requests for
+ * an image: it unpacks the image from an archive, or pulls it from its registry. */
 
 #include "agent/image/image-store-private.h"
 

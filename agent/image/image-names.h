@@ -8,7 +8,7 @@
 
 typedef struct ImageName {
         char *name;   /* normalised reference */
-        char *digest; /* of the image */
+        char *digest; /* digest of the image */
 } ImageName;
 
 typedef struct ImageNames {

@@ -10,10 +10,9 @@
 
 typedef struct ImagePolicy {
         const char *path; /* borrowed */
-        bool is_required; /* a missing file is an error, and does not mean that everything is
-                           * permitted */
+        bool is_required; /* true: a missing file is an error; false: it permits all images */
         bool is_read;
-        FileStamp stamp;  /* of the file as it was read */
+        FileStamp stamp;  /* stamp of the file when it was read */
         json_t *document; /* NULL: invalid */
         Error error;      /* the reason */
 } ImagePolicy;

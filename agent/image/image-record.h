@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reads the record that mainstay-image has written about an unpacked image. */
+/* Reads the record that mainstay-image wrote about an unpacked image. */
 
 #include "agent/model/image.h"
 #include "common/error.h"
@@ -22,7 +22,8 @@ enum {
 /* "records/<hex>.json" of a valid digest; or -EINVAL. */
 int image_record_path(const char *digest, char ret[static RECORD_PATH_SIZE]);
 
-/* Whether it is "sha256:" and 64 lower-case hex digits, and so can become part of a file name. */
+/* Whether it is "sha256:" and 64 lower-case hex digits, and can therefore become part of a file
+ * name. */
 bool image_digest_is_valid(const char *digest);
 
 /* The compressed size of the image in a record; 0 if unknown. */

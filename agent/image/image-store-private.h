@@ -28,7 +28,7 @@ typedef struct ImageJob {
         char *fleet;     /* fleet whose signed index contains the image; NULL: not from an index */
         char *directory; /* directory of that index */
         bool is_offline; /* contact no registry */
-        bool is_of_node; /* also requested for others than pods of an API server */
+        bool is_of_node; /* also requested for something other than a pod of an API server */
         char *policy_reference; /* name under which the image must meet the policy */
         char *archive;          /* path */
         char *digest;           /* for a pull, known only at its end */
@@ -76,7 +76,7 @@ typedef struct PreloadArchives {
 
 typedef struct ImageGc {
         Child *child;          /* removes an image; no job runs at the same time */
-        char *removing_digest; /* of the image that is being removed */
+        char *removing_digest; /* digest of the image that is being removed */
         char **removal_queue;  /* digests of images to remove on request */
         bool is_due;           /* disk usage must be checked */
         bool is_freeing_space; /* usage was above the threshold, and has not reached the target
@@ -123,13 +123,13 @@ void image_store_touch_record(const ImageStore *store, const char *digest);
 void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
                                      const Error *error);
 
-/* Resolves the requests of a job that has ended without serving them again. */
+/* Resolves again the requests of a job that has ended without serving them. */
 void image_store_resolve_job_requests(ImageStore *store, const ImageJob *job);
 
 /* Reports progress to those requests of a job that have requested it. */
 void image_store_report_progress(ImageStore *store, const ImageJob *job);
 
-/* Checks the requests that wait for archives again. */
+/* Rechecks the requests that wait for archives. */
 void image_store_settle_requests(ImageStore *store);
 
 /* Schedules one check of the directory and the jobs, regardless of the number of requests. */

@@ -61,7 +61,7 @@ ImageRequest *image_request_cancel(ImageRequest *request) {
         job = request->job;
         LIST_REMOVE(request->store->requests, request);
         image_request_free(request);
-        /* Without a request the job ends; its partial result is used by the next one. */
+        /* A job without requests ends; the next job uses its partial result. */
         if (job && job->reference && !next_request_of_job(store, job)) {
                 image_job_cancel(job);
                 image_jobs_start(store);
@@ -232,7 +232,7 @@ static int take_job_image(ImageStore *store, ImageRequest *request, const ImageJ
         return r;
 }
 
-/* Logs the Secrets with the names that this request has for them. */
+/* Logs the Secrets by the names that this request uses for them. */
 static char *describe_secret_problems(const ImageRequest *request, const ImageJob *job) {
         cleanup_free char *text = NULL;
 

@@ -27,8 +27,8 @@ typedef struct ImageStoreConfig {
         const char *state_dir;        /* <state-dir>: images/ and preload/ are created below it */
         const MainstayConfig *config; /* settings of registries; NULL: defaults. Borrowed; outlives
                                        * the store */
-        const Config *node_config;    /* for imagePullCredentialsVerificationPolicy, otherwise as
-                                       * above */
+        const Config *node_config;    /* for imagePullCredentialsVerificationPolicy; otherwise like
+                                       * 'config' */
         image_list_wanted_t list_wanted; /* NULL: there are none */
         unsigned gc_high_percent;        /* disk usage above which images are removed … */
         unsigned gc_low_percent;         /* … until it is below this. 0: never */
@@ -65,10 +65,10 @@ typedef struct ImageRequestOptions {
         PullPolicy policy;             /* unset means IfNotPresent */
         const PullSecretList *secrets; /* imagePullSecrets; copied. NULL: none */
         image_progress_t progress;     /* may be NULL; gets the userdata of 'ready' */
-        const SourceImages *source;    /* of the index to which the pod belongs: images that it
-                                          names are only taken from there, regardless of the policy;
-                                          NULL: none */
-        bool is_of_api; /* for a pod of an API server; the pulls of others do not wait for it */
+        const SourceImages *source;    /* images of the index to which the pod belongs: they are
+                                        * taken only from there, regardless of the policy; NULL:
+                                        * none */
+        bool is_of_api; /* for a pod of an API server; pulls for other pods do not wait for it */
 } ImageRequestOptions;
 
 /* Requests an image. 1: it is present, and *ret_image is a new reference; 'ready' is not called. 0:
@@ -85,7 +85,7 @@ int image_store_request(ImageStore *store, const ImageRequestOptions *options, i
                         Error *reterr);
 
 /* Whether a request waits for a registry; and the bytes received and expected, both 0 if unknown. A
- * NULL request waits for nothing. */
+ * NULL request waits for no registry. */
 bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uint64_t *ret_total);
 
 /* Cancels a request; 'ready' is not called. NULL is allowed. */
@@ -107,7 +107,7 @@ typedef struct ImageInfo {
         char *const *names;    /* normalised references */
         const char *archive;   /* archive in preload/ that contains it, or NULL */
         uint64_t last_used_at; /* realtime of last use by a container; 0: not unpacked */
-        uint64_t size_bytes;   /* of its compressed layers; 0: unknown */
+        uint64_t size_bytes;   /* size of its compressed layers; 0: unknown */
         bool is_in_use;        /* used by a container, or named by a desired pod */
 } ImageInfo;
 
@@ -120,7 +120,7 @@ typedef struct ImagePull {
         uint64_t done, total; /* in bytes; both 0: unknown */
         bool is_ended;
         const char *error;  /* NULL: no error */
-        const char *digest; /* of the pulled image */
+        const char *digest; /* digest of the pulled image */
 } ImagePull;
 
 /* Visits the pulls that are queued or running, both for pods and manual ones (manual-pulls.h). */
@@ -151,8 +151,8 @@ void image_store_check_disk_usage(ImageStore *store);
 
 /* An archive, borrowed for the duration of a call. */
 typedef struct ArchiveInfo {
-        const char *file; /* in the preload directory */
-        uint64_t inode;   /* of the file that was read */
+        const char *file; /* name in the preload directory */
+        uint64_t inode;   /* inode of the file that was read */
         int64_t mtime_nsec;
         bool is_read;      /* false: not yet */
         const char *error; /* none of its images can be used; NULL: no error */

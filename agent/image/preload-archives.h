@@ -12,14 +12,14 @@
 
 typedef struct ArchivedImage {
         char *digest;       /* "" if not even the digest is readable */
-        char *index_digest; /* of the multi-platform index, or NULL */
+        char *index_digest; /* digest of the multi-platform index, or NULL */
         char *transport;    /* "oci-archive" or "docker-archive" */
         char **names;       /* normalised references */
         char *refusal;      /* why the image cannot be used here, or NULL */
-        int64_t size_bytes; /* of its layers in the archive; 0: unknown */
+        int64_t size_bytes; /* size of its layers in the archive; 0: unknown */
         bool is_delta;      /* the archive contains only the differences from another image */
-        char *failure;      /* why the delta could not be applied, or NULL: the image is provided by
-                             * another source then */
+        char *failure;      /* why the delta could not be applied, so that another source must
+                             * provide the image; or NULL */
 } ArchivedImage;
 
 typedef enum ArchiveState {

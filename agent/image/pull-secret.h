@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* imagePullSecrets as they are passed to mainstay-image, which parses them, because a user of the
- * cluster wrote them. */
+/* imagePullSecrets as passed to mainstay-image, which parses them because they were written by
+ * users of the cluster. */
 
 #include "common/json-text.h"
 
@@ -26,7 +26,7 @@ bool pull_secret_list_equal(const PullSecretList *a, const PullSecretList *b);
 
 void pull_secret_list_done(PullSecretList *list);
 
-/* For mainstay-image: the values; and their hashes, in the form in which it records them. Lists
- * that the caller frees; NULL: out of memory. */
+/* For mainstay-image: the list of values, and the list of their hashes in the form in which it
+ * records them. The caller frees the lists; NULL: out of memory. */
 json_t *pull_secret_list_to_json(const PullSecretList *list);
 json_t *pull_secret_list_hashes(const PullSecretList *list);

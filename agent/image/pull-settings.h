@@ -11,13 +11,13 @@
 typedef struct PullDemand {
         json_t *document; /* from image_policy_demand(); NULL: any image is accepted */
         const ImageOrigin *origin;
-        json_t *source;  /* of a signed index that contains the image; NULL: from a registry */
+        json_t *source;  /* source of the signed index that contains the image; NULL: a registry */
         json_t *access;  /* from image_access_to_json(); NULL: not a pull */
         bool is_offline; /* do not query registries for signatures */
 } PullDemand;
 
-/* The source for mainstay-image: where the index comes from, and its directory. NULL: not
- * configured, or out of memory. */
+/* The source for mainstay-image: the origin and the directory of the index. NULL: not configured,
+ * or out of memory. */
 json_t *pull_source_to_json(const MainstayConfig *config, const char *fleet, const char *directory);
 
 /* A memory file with the settings of a pull, because they contain passwords. 'config' may be NULL:

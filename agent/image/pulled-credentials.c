@@ -107,7 +107,7 @@ bool image_access_is_open(const ImageStore *store, const ImageRequest *request, 
                 return true;
         if (image_reference_repository(request->reference, &repository, NULL) < 0)
                 return false;
-        /* If the record cannot be read, it may contain restrictions of access. */
+        /* If the record cannot be read, it may contain access restrictions. */
         r = image_verified_load(store, digest, &verified);
         access = json_object_get(verified, "access");
         if (r >= 0 && rules.opens_preloaded && !access)

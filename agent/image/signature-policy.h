@@ -16,7 +16,7 @@ int signature_policy_parse(const char *text, size_t length, json_t **ret, Error 
 /* The origin of an image. */
 typedef struct ImageOrigin {
         const char *transport; /* "docker", "docker-archive", "oci-archive" */
-        const char *path;      /* of the archive; NULL for "docker" */
+        const char *path;      /* path of the archive; NULL for "docker" */
         const char *fleet;     /* fleet whose signed index names it; NULL: none */
 } ImageOrigin;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rotates the client certificate with certificate-request.c. The new pair changes a file, which the
- * watch of the kubeconfig notices; it calls certificate_manager_set_certificate() with the content.
+/* Rotates the client certificate with certificate-request.c. The new pair changes a file; the watch
+ * of the kubeconfig detects this and calls certificate_manager_set_certificate() with the content.
  * If the certificate is due for rotation immediately, because a clock is wrong or the signer issues
  * something else, the next request is delayed, because otherwise each issued certificate would
  * cause another request. */

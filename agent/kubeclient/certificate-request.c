@@ -32,7 +32,7 @@ enum {
  */
 static const BackOffLimits csr_back_off_refused = { 1 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
-/* Without a certificate this is the node's only request, and nothing else notices the server. */
+/* Without a certificate this is the node's only request, and nothing else detects the server. */
 static const BackOffLimits csr_back_off_alone = { 800 * USEC_PER_MSEC, 5 * USEC_PER_SEC };
 
 typedef struct PairFiles {
@@ -66,7 +66,7 @@ struct CertificateRequest {
         csr_step_t step;                /* run by the timer, or after a write to disk */
         bool waits_for_server;          /* the timer waits for the server */
         KubeBackOff back_off;           /* until a certificate was issued and accepted */
-        KubeBackOff unreached_back_off; /* while the server does not answer */
+        KubeBackOff unreached_back_off; /* while the server does not respond */
         char *key, *pair;
         char *name, *json; /* of the CertificateSigningRequest */
         bool is_seen;      /* the server has created it */

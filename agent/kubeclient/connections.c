@@ -13,7 +13,7 @@
 enum {
         CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers have priority */
         STREAMS_MAX = 1000,   /* on one connection; servers allow fewer */
-        STREAMS_LEAST = 80,   /* that servers allow at least on each connection */
+        STREAMS_LEAST = 80,   /* minimum that servers allow on each connection */
         CONNECTIONS_MORE = 1, /* in addition to the required ones: one may refuse new requests */
         CONNECTIONS_IDLE = 2, /* for HTTP/1.1; each one costs about 25 KiB with TLS */
         QUIET_SEC = 30,       /* how long a response in an old generation may be silent */

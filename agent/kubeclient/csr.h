@@ -29,5 +29,5 @@ typedef enum CsrStatus {
 } CsrStatus;
 
 /* Reads the status of the server's object. 'ret_text' is the certificate chain in PEM, or the
- * reason of the refusal, or NULL; the caller frees it. */
+ * reason for the refusal, or NULL; the caller frees it. */
 CsrStatus csr_read_status(const char *json, size_t length, char **ret_text);

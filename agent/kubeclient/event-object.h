@@ -21,7 +21,7 @@ int event_object_parse(const char *json, EventObject *ret);
 void event_object_done(EventObject *object);
 
 /* Converts an event about the object with 'from_uid' to an event about the object 'name', 'uid',
- * with a name of its own. The caller frees it. NULL: the event is about another object, or out of
+ * with a separate name. The caller frees it. NULL: the event is about another object, or out of
  * memory. */
 char *event_object_retarget(const char *json, const char *from_uid, const char *name,
                             const char *uid);

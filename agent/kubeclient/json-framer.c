@@ -93,7 +93,7 @@ typedef enum FrameStep {
         FRAME_ITEM_START,      /* it is an item's first byte */
         FRAME_ITEM_END,        /* it is an item's last byte */
         FRAME_ITEM_END_BEFORE, /* the item ended before this byte, which is processed again */
-        FRAME_SKIP,            /* it is part of nothing */
+        FRAME_SKIP,            /* it belongs to none of them */
 } FrameStep;
 
 static unsigned item_depth(const JsonFramer *framer) {

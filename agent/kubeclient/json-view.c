@@ -127,7 +127,7 @@ char *json_view_dup(JsonView value) {
         return string.length > 0 ? strndup(string.text, string.length) : NULL;
 }
 
-/* The character of an escape, as far as it can be shown. */
+/* The character to show for an escape. */
 static char unescape_json_char(char c) {
         switch (c) {
         case '"':

@@ -67,9 +67,9 @@ int kube_client_new(sd_event *event, const Kubeconfig *kubeconfig, KubeClient **
 KubeClient *kube_client_free(KubeClient *client);
 DEFINE_CLEANUP(KubeClient *, kube_client_free)
 
-/* Certificates, keys or tokens may have changed. Valid ones are used from the next request on; if
- * they are invalid, the old ones stay in use. 1 if anything has changed, 0, or -errno with a
- * message. */
+/* Certificates, keys or tokens may have changed. Valid ones are used starting with the next
+ * request; if they are invalid, the old ones stay in use. 1 if anything has changed, 0, or -errno
+ * with a message. */
 int kube_client_reload(KubeClient *client, const Kubeconfig *kubeconfig, Error *reterr);
 
 typedef enum KubeGateVerdict {
@@ -125,9 +125,9 @@ void kube_client_dump(const KubeClient *client, FILE *out);
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),
                                     void *userdata);
 
-/* Called each time the server is reachable again, or may be because the clock was set. 'was_down':
- * no server was listening, so the one that responds now may have an older state of etcd, and
- * earlier resourceVersions must not be used. */
+/* Called each time the server is reachable again, or may be reachable because the clock was set.
+ * 'was_down': no server was listening, so the one that responds now may have an older state of
+ * etcd, and earlier resourceVersions must not be used. */
 typedef struct KubeReconnectListener KubeReconnectListener;
 struct KubeReconnectListener {
         KubeReconnectListener *next; /* owned by the client */

@@ -14,8 +14,8 @@ enum {
 /* The body that creates it. 'now' is realtime. The caller frees it; NULL: out of memory. */
 char *lease_object_new(const char *node_name, const char *node_uid, uint64_t now);
 
-/* The body that renews the server's object. The new time is later than the server's, whatever this
- * node's clock says, because readers check only that it advances. 0, and the caller frees the text;
+/* The body that renews the server's object. The new time is later than the server's, regardless of
+ * this node's clock, because readers check only that it advances. 0, and the caller frees the text;
  * -EBADMSG if 'known' is not a Lease; -ENOMEM. */
 int lease_object_renew(const char *known, const char *node_name, uint64_t now, char **ret_body);
 

@@ -81,8 +81,8 @@ static json_t *find_pod_condition(json_t *conditions, const char *type) {
         return NULL;
 }
 
-/* As in the kubelet, the time of a condition is kept as long as its status stays the same, because
- * a restarted agent computes another time. Both are RFC 3339 in UTC, which sorts as text. */
+/* As in the kubelet, the time of a condition is kept until its status changes, because a restarted
+ * agent computes another time. Both are RFC 3339 in UTC, which sorts as text. */
 static int keep_transition_times(json_t *reported, json_t *ours) {
         size_t i;
         json_t *condition;

@@ -132,7 +132,7 @@ static bool is_watch_stream_broken(KubeReflector *r, const KubeResponse *respons
         return true;
 }
 
-/* A broken watch is an error only if it cannot be resumed. All nodes notice the loss of a server at
+/* A broken watch is an error only if it cannot be resumed. All nodes detect the loss of a server at
  * the same moment, so each one waits for a random time. */
 static void resume_broken_watch(KubeReflector *r, const KubeResponse *response) {
         if (r->has_progressed)

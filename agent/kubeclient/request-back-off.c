@@ -13,7 +13,7 @@ enum {
 const BackOffLimits kube_back_off_default = { 800 * USEC_PER_MSEC, 30 * USEC_PER_SEC };
 const BackOffLimits kube_back_off_slow = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
-/* A refusal, or a missing resource, lasts longer than a second. */
+/* A refusal, or a missing resource, is unlikely to be resolved within a second. */
 const BackOffLimits *kube_back_off_limits_for_status(unsigned status) {
         bool is_refused = status >= 400 && status < 500 && status != 401 && status != 408 &&
                           status != 410 && status != 429;

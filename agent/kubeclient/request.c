@@ -488,7 +488,7 @@ static int begin_kube_request(KubeRequest *request, const KubeRequestSpec *spec)
                 return r;
         r = start_idle_timer(request);
         if (r < 0 || kube_connections_are_held(request->connections) || kube_gate_holds(request))
-                return r; /* starts when nothing holds it any more */
+                return r; /* starts once nothing holds it */
         r = kube_connections_start_request(request);
         request->is_started = r >= 0;
         return r;

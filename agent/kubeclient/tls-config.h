@@ -34,7 +34,7 @@ void kube_tls_config_done(KubeTlsConfig *tls_config);
 int kube_pair_check(const char *pair, uint64_t *ret_not_before, uint64_t *ret_not_after,
                     Error *reterr);
 
-/* Whether the certificate is for all of these DNS names and numeric addresses. */
+/* Whether the certificate covers all of these DNS names and numeric addresses. */
 bool kube_pair_is_for(const char *pair, char *const *names, char *const *addresses);
 
 /* Reads a bearer token: visible ASCII; surrounding blanks are removed. 0; -EINVAL, -EFBIG or -errno

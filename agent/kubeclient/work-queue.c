@@ -174,7 +174,7 @@ static void delay_until_reachable(KubeWorkItem *item) {
                                                           now, 0, back_off_random());
 }
 
-/* All nodes of a cluster notice it at the same moment. */
+/* All nodes of a cluster detect it at the same moment. */
 static void on_queue_reconnect(bool was_down, void *userdata) {
         KubeWorkQueue *queue = userdata;
 

@@ -36,7 +36,7 @@ static const char *find_mainstayd_option(const char *flag) {
         return NULL;
 }
 
-/* An empty value is the same as a flag that is not given. */
+/* An option with an empty value is ignored. */
 static int add_kubelet_flag(KubeletFlags *flags, const char *flag, const char *value) {
         const char *option = find_mainstayd_option(flag);
 

@@ -47,8 +47,8 @@ static int execute_launched(const Launch *launch, const char *path, pid_t keeper
         if (!environment)
                 return -ENOMEM;
 
-        /* This applies from the very beginning; programs that change their user end when their
-         * socket is closed. */
+        /* Takes effect before the program runs. A program that changes its user resets it, but
+         * exits when its socket is closed. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != keeper)
                 return -ECHILD;
         for (int i = 0; i < 3; i++)

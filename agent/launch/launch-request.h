@@ -34,7 +34,7 @@ typedef struct LaunchResult {
         int32_t status;
 } LaunchResult;
 
-/* A request as a keeper has received it. */
+/* A request received by a keeper. */
 typedef struct Launch {
         LaunchRequest request;
         int fds[LAUNCH_FDS];

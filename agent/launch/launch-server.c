@@ -14,7 +14,7 @@
 #include <time.h>
 
 static void on_keeper_exit(int signal) {
-        /* It only interrupts ppoll(2). */
+        /* The signal only interrupts ppoll(2). */
 }
 
 static int catch_keeper_exits(sigset_t *ret_waiting) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mainstay-launch: the server under its own name, otherwise the client for the program with the
- * name under which it is called. */
+/* mainstay-launch: the server if it is called by its own name, otherwise the client for the program
+ * by whose name it is called. */
 
 #include "agent/launch/launch-client.h"
 #include "agent/launch/launch-server.h"

@@ -5,7 +5,7 @@
 
 #include "agent/model/cdi.h"
 
-/* Parses the bytes of one file, YAML or JSON. 'file' starts the messages: "/etc/cdi/gpu.yaml:7:11:
+/* Parses the bytes of one file, YAML or JSON. Messages start with 'file': "/etc/cdi/gpu.yaml:7:11:
  * devices[0].name: …". The caller frees the result with cdi_spec_free(). 0, -EINVAL, -ENOMEM. */
 int cdi_spec_parse(const char *file, const char *data, size_t length, CdiSpec **ret, Error *reterr);
 

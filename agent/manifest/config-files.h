@@ -19,8 +19,8 @@ typedef struct ConfigFiles {
  * warnings. The caller frees it with config_done(). */
 int config_files_load(const ConfigFiles *files, Config *ret, char ***ret_warnings, Error *reterr);
 
-/* From now on requires the files that exist now: while the agent runs, a configuration file that
- * disappears is an error, and does not mean that there is no configuration. */
+/* Requires, from now on, the files that exist now: while the agent runs, a configuration file that
+ * disappears is an error, and does not count as an empty configuration. */
 void config_files_need_present(ConfigFiles *files);
 
 typedef struct ConfigDropins {

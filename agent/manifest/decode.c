@@ -41,7 +41,7 @@ static int expect_string(const Decoder *d, const YamlNode *node) {
         return refuse_type(d, node, "a string", yaml_node_is_scalar(node) ? "; quote it" : "");
 }
 
-/* The message does not show the digits of a secret that is a number. */
+/* If a secret is a number, the message must not show its digits. */
 static int expect_secret(const Decoder *d, const YamlNode *node) {
         if (node->kind == YAML_NODE_STRING)
                 return 0;

@@ -2,8 +2,8 @@
 
 /* The manifest directory (staticPodPath; kubelet: config source file). inotify events are only a
  * trigger: when the queue has been drained, the directory is scanned once, and the result is
- * compared with the known state. So an overflow of the queue, the renames of an editor and the
- * first scan are handled in the same way.
+ * compared with the known state. Therefore an overflow of the queue, the renames of an editor and
+ * the first scan are handled in the same way.
  *
  * A file that cannot be read never removes anything. Pods are dropped only if their file is absent
  * from a directory that can be listed and that is either the known one or contains manifests.
@@ -211,8 +211,8 @@ static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry,
         return set_file_error(scan, entry, r < 0 ? error_message(&error, r) : NULL);
 }
 
-/* The kubelet does not check this either. If the directory were refused, no pod of the node would
- * start because of a mode, so the mode is only reported. */
+/* The kubelet does not check this either. Refusing the directory would prevent all pods from
+ * starting because of a mode, so the mode is only reported. */
 static void check_directory_writers(DirectoryScan *scan, const struct stat *st) {
         bool is_shared = (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & S_IWOTH) ||
                          ((st->st_mode & S_IWGRP) && st->st_gid != 0);
@@ -545,7 +545,7 @@ int manifest_directory_check_fetched(const ManifestDirectory *source, const char
                         return r;
                 n_objects += manifest_objects_count(&objects);
         }
-        /* A response without objects is not an order to stop all pods. */
+        /* A response without objects must not stop all pods. */
         if (files && files[0] && n_objects == 0)
                 return error_setf(reterr, EINVAL, "%s: holds no object that a node runs", prefix);
         return 0;

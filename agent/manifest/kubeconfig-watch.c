@@ -55,8 +55,8 @@ static FileStamp stamp_of_path(const char *path) {
         return file_stamp_of(&st);
 }
 
-/* The kubeconfig names the files that are watched with it, so it is read before they are watched.
- * The old watch gets the events of changes in between, which 'ret_is_late' reports. */
+/* The kubeconfig names the other watched files, so it is read before they are watched. The old
+ * watch gets the events of changes in between, which 'ret_is_late' reports. */
 static int load_and_apply_kubeconfig(KubeconfigWatch *watch, bool *ret_is_late,
                                      char ***ret_warnings, Error *reterr) {
         cleanup_with(kubeconfig_done) Kubeconfig config = { 0 };

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Watches a kubeconfig and the files that it refers to, and reads them again after a change. The
- * user of this watch decides whether the result is usable. Related files are not replaced
- * atomically, so an error is reported only if it persists. */
+ * caller decides whether the result is usable. Related files are not replaced atomically, so an
+ * error is reported only if it persists. */
 
 #include "agent/manifest/read-kubeconfig.h"
 

@@ -10,7 +10,7 @@ typedef struct ManifestEntry {
         Manifest manifest; /* its pods are borrowed from 'pods' */
         ManifestStamp stamp;
         LIST_OF(Pod *) pods;        /* all pods of the last good content */
-        bool *holds;                /* for each pod: it owns its name, so that no other file can */
+        bool *holds;                /* for each pod: this file owns its name */
         LIST_OF(DataObject *) data; /* likewise */
         bool *data_holds;
         bool holds_default;              /* its PriorityClass is the global default */

@@ -66,7 +66,7 @@ int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, E
 int kubelet_config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr);
 void config_done(Config *config);
 
-/* The manifest directory. The state of one file: */
+/* The state of one file in the manifest directory. */
 typedef struct Manifest {
         char *file;    /* name in the directory */
         char hash[65]; /* of the content that was last read */

@@ -34,7 +34,7 @@ static int take_service_account(const Decoder *d, const YamlNode *spec_node,
         return spec->service_account_name ? 0 : -ENOMEM;
 }
 
-/* Such as hostpath, whose files would be missing in the container. */
+/* For example hostpath, whose files would be missing in the container. */
 static bool has_misspelled_source(const YamlNode *volume) {
         for (size_t i = 0; volume->kind == YAML_NODE_MAPPING && i < MIN(volume->n, KEYS_MAX); i++) {
                 const char *key = yaml_node_key(volume, i)->text;

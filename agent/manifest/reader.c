@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Asks the kernel whether a file is still being written, instead of guessing from the order of
- * inotify events: a read lease is granted only on a file that no process has open for writing. The
+/* Detects a file that is still being written by a read lease, and not by the order of inotify
+ * events: the kernel grants the lease only on a file that no process has open for writing. The
  * lease is released at once. Filesystems without leases always grant it; there a file is read again
  * when its writer closes it, which triggers an event. */
 
@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 
 enum {
-        SETTLED_MSEC = 100, /* some ticks of the clock that sets file times */
+        SETTLED_MSEC = 100, /* a few ticks of the clock for file times */
         EMPTY_MSEC = 500,   /* an empty file this young is probably about to be written */
-        QUIET_MSEC = 10000, /* a process that keeps a file open without writing is not waited for */
+        QUIET_MSEC = 10000, /* then a process that keeps a file open is ignored */
 };
 
 #define NSEC_PER_MSEC INT64_C(1000000)

@@ -279,7 +279,7 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
         r = decode_object(d, node, &daemonset_schema, path, set);
         if (r < 0)
                 return r;
-        /* The requested kind, regardless of an item of a list. */
+        /* The requested version, because an item of a list may omit it. */
         if (is_of_api || !set->api_version)
                 r = set_string_default(&set->api_version, "apps/v1");
         if (r < 0)

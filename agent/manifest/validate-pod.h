@@ -55,16 +55,16 @@ int check_progress_deadline(const Rules *rules, const ObjectMeta *metadata);
 /* The annotation mainstay.dev/after. */
 int check_pod_order(const Rules *rules);
 
-/* Profile annotations, against the fields that replaced them. */
+/* Compares profile annotations with the fields that replaced them. */
 int check_profile_annotations(const Rules *rules);
 
 /* Annotations that request devices. */
 int check_device_annotations(const Rules *rules);
 
-/* Pod-level resources, against those of the containers. */
+/* Compares pod-level resources with those of the containers. */
 int check_pod_resources(const Rules *rules);
 
-/* Huge pages and ephemeral storage: of one container, of the pod, and of emptyDirs. */
+/* Check huge pages and ephemeral storage of one container, of the pod, and of emptyDirs. */
 int check_container_storage(const Rules *rules, const ContainerAt *at);
 int check_container_devices(const Rules *rules, const ContainerAt *at);
 int check_pod_storage(const Rules *rules);

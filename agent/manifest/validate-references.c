@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Reports an error with its place. */
 /* Kubernetes' limit. */
 enum {
         FILE_KEY_MAX = 128

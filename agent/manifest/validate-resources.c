@@ -115,7 +115,7 @@ int check_container_devices(const Rules *rules, const ContainerAt *at) {
         return r;
 }
 
-/* The sum over all containers. */
+/* Devices belong to single containers. */
 static int check_no_devices(const Rules *rules, const ResourceList *list, const char *path) {
         if (list->extended.n == 0)
                 return 0;
@@ -136,7 +136,7 @@ int check_container_storage(const Rules *rules, const ContainerAt *at) {
 
 /* The sum over all containers must not be less than their own requests. */
 static int check_pod_huge_pages(const Rules *rules, ResourceType type) {
-        PodSpec without = rules->pod->spec; /* borrowed; a copy without its own limits */
+        PodSpec without = rules->pod->spec; /* a borrowed copy without pod-level limits */
         const Quantity *limit =
                 resource_quantity(&pod_level_resources(&rules->pod->spec)->limits, type);
         int r = check_huge_pages(rules, pod_level_resources(&rules->pod->spec), type, "spec");

@@ -24,7 +24,7 @@ static const struct {
         { "scheduler.alpha.kubernetes.io/critical-pod", "priorityClassName" },
 };
 
-/* Helm does not run a chart's objects with this annotation together with the others. */
+/* Helm does not install a chart's objects with this annotation together with the others. */
 #define HELM_HOOK "helm.sh/hook"
 
 /* Options of 'podman run', which 'podman kube generate' writes and 'podman kube play' reads. */
@@ -124,8 +124,8 @@ static int warn_of_nested_mount(Decoder *d, const YamlNode *list, const DecodePa
         return decode_warn_strictly(d, yaml_node_get(list->items[n], "mountPath"), &path, sentence);
 }
 
-/* Whether the path is a device node, as far as the manifest shows: neither a directory nor a device
- * that every container has. */
+/* Whether the path is a device node, judging by the manifest: neither a directory nor a device that
+ * every container has. */
 static bool is_device_node(const HostPathVolumeSource *host_path) {
         static const char *const serial[] = { "/dev/tty", "/dev/serial/by-" };
         static const char tuntap[] = "/dev/net/tun"; /* which OCI runtimes permit */

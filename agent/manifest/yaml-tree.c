@@ -407,7 +407,7 @@ static int refuse_duplicate_key(YamlTreeBuilder *b, const YamlPair *pair, const 
                               has_value ? "'" : "", first->line, first->column);
 }
 
-/* Sorts by key, refuses duplicates, and lets own pairs override merged ones. */
+/* Sorts by key, refuses duplicates, and gives own pairs precedence over merged ones. */
 static int remove_duplicate_keys(YamlTreeBuilder *b, YamlPair *entries, size_t *n_entries) {
         size_t n = 0;
 

@@ -22,9 +22,9 @@ typedef struct CadvisorRow {
         NetworkInterfaceUsage *interfaces;
         size_t n_interfaces;
         ProcessUsage processes;
-        uint64_t processes_at; /* 0: not known */
+        uint64_t processes_at; /* 0: unknown */
         FilesystemUsage filesystem;
-        uint64_t filesystem_at; /* 0: not known */
+        uint64_t filesystem_at; /* 0: unknown */
 } CadvisorRow;
 
 struct CadvisorMetrics {
@@ -347,8 +347,8 @@ static void write_interface_families(FILE *out, const CadvisorMetrics *metrics) 
         }
 }
 
-/* A container that has not used a disk yet has zeros for the disk of its writable layer, because
- * counters should start at zero. */
+/* A container that has not used a disk yet reports zeros for the disk of its writable layer,
+ * because counters should start at zero. */
 static DiskUsages disks_of_row(const CadvisorRow *row, const CadvisorMachine *machine) {
         if (row->statistics.disks.n > 0 || !row->is_container)
                 return row->statistics.disks;

@@ -14,8 +14,8 @@ CpuRates *cpu_rates_new(void);
 CpuRates *cpu_rates_free(CpuRates *rates);
 DEFINE_CLEANUP(CpuRates *, cpu_rates_free)
 
-/* In billionths of a CPU. 'started_at' is realtime. If samples are less than a second apart,
- * returns the previous rate. */
+/* The rate in billionths of a CPU. 'started_at' is realtime. Returns the previous rate if the
+ * samples are less than a second apart. */
 uint64_t cpu_rates_update(CpuRates *rates, const char *cgroup, const CgroupUsage *usage,
                           uint64_t started_at);
 

@@ -23,7 +23,7 @@ struct StoredEvent {
         uint64_t name;              /* makes the event's name unique while it is stored */
         const char *kind_of_object; /* static, as is 'api_version' */
         const char *api_version;
-        /* In 'strings': */
+        /* The following strings point into 'strings'. */
         const char *uid;
         const char *namespace;
         const char *object;     /* its name */
@@ -44,7 +44,7 @@ struct EventStore {
         uint64_t last_number;
 };
 
-/* The component that reports an event, by whose name tools select events. */
+/* The reporting component of all events, by which tools select them. */
 static const char event_component[] = "kubelet";
 
 static const char *const event_type_names[N_POD_EVENT_KINDS] = {

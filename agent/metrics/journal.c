@@ -40,7 +40,7 @@ typedef struct JournalEntry {
         size_t length;
 } JournalEntry;
 
-/* A field that does not fit is left out. */
+/* A field that does not fit is omitted. */
 static void append_journal_field(JournalEntry *entry, const char *name, const char *value) {
         size_t space = sizeof(entry->text) - entry->length;
         int n = value ? snprintf(&entry->text[entry->length], space, "%s=%s\n", name, value) : -1;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The agent's metrics: counts in, text out, for Prometheus (/metrics) and for the status line of
- * the systemd unit. Other modules do the counting. */
+ * the systemd unit. The counting is done by other modules. */
 
 #include "agent/model/eviction.h"
 #include "agent/model/node-status.h"
@@ -26,18 +26,18 @@ typedef struct AgentMetrics {
         unsigned containers_unknown;
 
         uint64_t pods_started;      /* since the agent started */
-        uint64_t user_pods_started; /* number of these with a user namespace */
+        uint64_t user_pods_started; /* of these, pods with a user namespace */
         uint64_t containers_started;
         uint64_t containers_start_errors;
-        uint64_t containers_restarted; /* number of started attempts that were not the first ones */
+        uint64_t containers_restarted; /* attempts started after the first one of a container */
 
         unsigned manifests_broken;
         const char *manifest_error;           /* the first error, with file and line; NULL: none */
-        const char *manifest_directory_error; /* why the directory cannot be read; NULL: it can */
+        const char *manifest_directory_error; /* why the directory cannot be read; NULL: no error */
         unsigned archives_broken;
         const char *api_server_error; /* NULL: no error, or no API server is configured */
 
-        NodeSources sources; /* of fetched manifests */
+        NodeSources sources; /* sources of fetched manifests */
 
         const NodeConditions *conditions;     /* NULL: unknown */
         const uint64_t *evictions;            /* N_EVICTION_SIGNALS; NULL: unknown */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Writes name="value". The value is escaped as required, with '?' for each invalid UTF-8 byte,
- * because Prometheus would refuse the whole page; NULL is empty. */
+ * because Prometheus would refuse the whole page; NULL is written as an empty value. */
 void write_prometheus_label(FILE *out, const char *name, const char *value);
 
 /* The labels of a container, a pod or a group. NULL: samples of this kind do not have the label;

@@ -8,7 +8,7 @@
 
 typedef struct StatsSummary StatsSummary;
 
-/* 'rates' is borrowed. Without 'has_all' there is only CPU and memory. NULL: out of memory. */
+/* 'rates' is borrowed. Without 'has_all', only CPU and memory are reported. NULL: out of memory. */
 StatsSummary *stats_summary_new(const char *node_name, CpuRates *rates, bool has_all);
 StatsSummary *stats_summary_free(StatsSummary *summary);
 DEFINE_CLEANUP(StatsSummary *, stats_summary_free)

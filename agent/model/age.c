@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* The steps of kubectl. A row applies to ages below 'limit' seconds; 'fine' is the unit shown after
- * the coarse one, or 0 if only the coarse unit is shown. */
+/* kubectl's ranges. A row applies to ages below 'limit' seconds; 'fine' is the unit shown after the
+ * coarse one, or 0 if only the coarse unit is shown. */
 #define MINUTE INT64_C(60)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* The variable in which the program kubelet passes on flags that have no effect: "--a, --b". */
+/* The environment variable in which the program 'kubelet' passes flags that have no effect: "--a,
+ * --b". */
 #define KUBELET_FLAGS_VARIABLE "MAINSTAY_KUBELET_FLAGS"
 
 /* Options of the command line. NULL: not given; the first five are never NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The user that sends a request, as identified by a certificate or a TokenReview. */
+/* The user who sends a request, as identified by a certificate or a TokenReview. */
 
 #include "common/json-text.h"
 

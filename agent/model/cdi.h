@@ -25,7 +25,7 @@ typedef struct CdiNetDevice {
 typedef struct CdiMount {
         char *host_path;
         char *container_path;
-        char *type; /* NULL: as the options say */
+        char *type; /* NULL: determined by the options */
         char **options;
 } CdiMount;
 
@@ -71,7 +71,7 @@ typedef struct CdiSpec {
         char *kind;    /* "vendor.com/class" */
         StringMap annotations;
         LIST_OF(CdiDevice) devices;
-        CdiEdits edits; /* for each container that has a device of this file */
+        CdiEdits edits; /* for each container that has a device from this file */
 } CdiSpec;
 
 extern const Schema cdi_spec_schema;

@@ -10,7 +10,8 @@
 #include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
-/* The resources that are reserved from pods: CPU in thousandths, memory and storage in bytes. */
+/* The resources that are reserved, and not available to pods: CPU in thousandths, memory and
+ * storage in bytes. */
 typedef struct NodeReservation {
         int64_t cpu_milli;
         int64_t memory;
@@ -172,11 +173,10 @@ typedef struct NodeDeviceConfig {
                                * found by match */
         char *container_path; /* path in the container; NULL: as on the node */
         char *mode;           /* for the device cgroup; NULL: "rw" */
-        OptionalInt count;    /* the maximum number of devices or, if shared, of pods that have the
-                               * same one */
+        OptionalInt count;    /* maximum number of devices or, if shared, of pods that share one */
         bool is_shared;
         bool is_optional; /* pods start without it */
-        bool is_grouped;  /* all matching devices are one device */
+        bool is_grouped;  /* all matching devices form one device */
 } NodeDeviceConfig;
 
 typedef LIST_OF(NodeDeviceConfig) NodeDeviceConfigs;
@@ -324,7 +324,7 @@ typedef struct Config {
         OptionalInt eviction_max_pod_grace_period; /* 0 */
         bool merge_default_eviction_settings;
         OptionalInt max_pods;            /* 110 */
-        OptionalInt pods_per_core;       /* 0: maxPods alone counts */
+        OptionalInt pods_per_core;       /* 0: only maxPods applies */
         StringMap system_reserved;       /* by resource: "500m", "1Gi" */
         StringMap kube_reserved;         /* likewise */
         char **enforce_node_allocatable; /* "pods"; see the flags below */

@@ -36,8 +36,8 @@ typedef struct CsiVolume {
                                    * NULL */
         char *selinux_label;      /* label of all its files, set by a mount option; or NULL */
         bool has_pod_info;        /* the driver receives name and service account of the pod */
-        bool is_group_by_file;    /* fsGroup is applied to volumes of all kinds, or */
-        bool is_group_left_alone; /* to none */
+        bool is_group_by_file;    /* fsGroup is applied to volumes of all kinds */
+        bool is_group_left_alone; /* fsGroup is not applied */
         const DataObject *stage_secret, *publish_secret; /* or NULL */
         const DataObject *expand_secret;     /* set by csi_volume_add_expand_secret(); or NULL */
         const DataObject *claim, *pv_object; /* or NULL */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Hours of each day: "22:00-05:30", from the first time up to the second, which may be on the next
- * day. Pure; the caller knows the time zone of the days. */
+ * day. Pure; the caller chooses the time zone. */
 
 typedef struct DayWindow {
         unsigned start, end; /* seconds since midnight */

@@ -50,7 +50,7 @@ void desired_daemonsets_done(DesiredDaemonSets *sets);
 /* The pods under one namespace/name. Everything except the reason is borrowed. */
 typedef struct ActualPod {
         const Pod *pod;                    /* the pod that has a worker, or NULL */
-        const PodSource *source;           /* its */
+        const PodSource *source;           /* of 'pod' */
         bool is_terminating;               /* it is already being stopped */
         bool removal_fails;                /* 'pod' has stopped, but cannot be removed */
         bool is_outdated;                  /* some of its containers still run from an older spec */

@@ -306,7 +306,7 @@ static EditEffect edit_effect_of_ports(const EditWalk *walk, const Container *a,
         return is_mapped ? EDIT_RECREATE_POD : EDIT_IN_PLACE;
 }
 
-/* The agent's own annotations change with every load. */
+/* Ignores the agent's own annotations, which change with every load. */
 static bool map_lacks_pairs(const StringMap *map, const StringMap *of) {
         for (size_t i = 0; i < of->n; i++)
                 if (!is_agent_annotation(of->items[i].key) &&
@@ -346,7 +346,8 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
         return effect;
 }
 
-/* The object in a field to descend into. Among these only the pod's resources may be absent. */
+/* The object in a field to descend into. Of these fields, only the pod's resources may be
+ * absent. */
 static const void *object_or_none(const Field *field, const void *object) {
         static const ResourceRequirements none = { 0 };
         const void *at = field_at_const(field, object), *optional;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Node-pressure eviction in the kubelet's words: signals, thresholds, and the conditions and taints
- * of the node. Plain data; eviction/ acts on it. */
+/* Node-pressure eviction with the kubelet's names: signals, thresholds, and the conditions and
+ * taints of the node. Plain data; eviction/ acts on it. */
 
 #include "common/macros.h"
 
@@ -99,7 +99,7 @@ typedef struct EvictionPolicy {
  * owned. */
 typedef struct EvictionContainer {
         char *name;
-        char *cgroup; /* NULL: no process of it is running */
+        char *cgroup; /* NULL: it has no running process */
         int64_t memory_request;
         int64_t storage_request;
         char *memory_request_text; /* as in the spec; NULL: "0" */

@@ -23,7 +23,7 @@ char *pod_spec_to_json(const PodSpec *spec);
 
 /* Any object in the order of its table, also for hashes: equal objects give equal bytes. */
 char *object_to_json(const Schema *schema, const void *object);
-/* 1 if the bytes are exactly one JSON object, otherwise 0; or -ENOMEM. */
+/* Returns 1 if the bytes are exactly one JSON object, 0 if not, or -ENOMEM. */
 int is_json_object(const char *data, size_t length);
 
 /* An apps/v1 DaemonSet with its status, whose conditions show whether the DaemonSet runs on this

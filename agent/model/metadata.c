@@ -68,7 +68,7 @@ static int hash_name_and_spec(const Pod *pod, Sha256 *hash) {
         return 0;
 }
 
-/* The set of these devices of a container cannot change while it runs. */
+/* The set of a container's CDI devices cannot change while it runs. */
 static void hash_cdi_annotations(const Pod *pod, Sha256 *hash) {
         const StringMap *annotations = &pod->metadata.annotations;
 

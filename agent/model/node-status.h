@@ -67,7 +67,7 @@ typedef struct NodeSourceStatus {
         uint64_t since;      /* time of the last transition; 0: it has not been queried yet */
         uint64_t succeeded;  /* time when it last returned the content that is in use; 0: never */
         int64_t number;      /* of the index in use; 0: none */
-        size_t n_waiting;    /* lines of the report that wait */
+        size_t n_waiting;    /* lines of the report that are queued */
         uint64_t n_dropped;  /* lines of the report dropped so far */
 } NodeSourceStatus;
 

@@ -50,7 +50,8 @@ const char *own_key_name(OwnKey key);
 /* Whether only the agent writes this key. */
 bool own_key_is_agents(const char *key);
 
-/* The value in a pod that the agent has printed, borrowed; NULL: there is none that is used. */
+/* The value in a pod that the agent has printed, borrowed; NULL: there is none, or it is not used
+ * on this pod. */
 const char *own_pod_json_value(const json_t *pod, OwnKey key);
 bool own_pod_json_is_true(const json_t *pod, OwnKey key);
 

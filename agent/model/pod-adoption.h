@@ -21,6 +21,6 @@ const char *pod_adoption_api_uid(const Pod *pod);
 /* The name of that pod, which the caller frees; NULL: none, or out of memory. */
 char *pod_adoption_api_name(const Pod *pod);
 
-/* The API server's pod that an adopting pod represents, with what the annotation contains of it;
- * only the server has the spec of that pod. 0 or -ENOMEM. */
+/* The API server's pod that an adopting pod represents, with the data in the annotation; only the
+ * server has the spec of that pod. 0 or -ENOMEM. */
 int pod_adoption_restore_api_pod(const Pod *adopted, Pod **ret);

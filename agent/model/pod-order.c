@@ -227,7 +227,7 @@ char *pod_order_explain_cycle(const char *file, const Pod *const *pods, size_t n
                      : NULL;
 }
 
-/* ---- the end ---- */
+/* ---- stop order ---- */
 
 /* Chooses the pods that no remaining pod names; if only cycles are left, all of their pods. */
 static void choose_step(OrderGraph *graph, size_t step, size_t *steps) {

@@ -21,7 +21,8 @@ typedef struct PodAfterName {
         ObjectSource source; /* source of the pod that has the annotation */
 } PodAfterName;
 
-/* The next name in the pod's annotation; '*cursor' is NULL at first. False: there is no other name.
+/* The next name in the pod's annotation; '*cursor' is initially NULL. False: there are no more
+ * names.
  */
 bool pod_after_next(const Pod *pod, const char **cursor, PodAfterName *ret);
 

@@ -89,7 +89,7 @@ static bool set_pulling(PodSummaryBuilder *sum, const char *prefix, const json_t
         return true;
 }
 
-/* Handles one init container. True if it blocks later containers; 'reason' then says why. */
+/* Handles one init container. True if it blocks later containers; 'reason' is then the cause. */
 static bool summarize_init_container(PodSummaryBuilder *sum, const json_t *container, size_t i) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         const json_t *terminated = json_at(container, "state", "terminated");

@@ -235,7 +235,7 @@ typedef struct VolumeMount {
 /* A resource provided by a device plugin or by the node's list of devices: "example.com/gpu". */
 typedef struct ExtendedResource {
         char *name;
-        Quantity amount; /* whole */
+        Quantity amount; /* a whole number */
 } ExtendedResource;
 
 typedef struct ResourceList {
@@ -317,8 +317,8 @@ typedef struct KeyToPath {
         OptionalInt mode; /* unset: the volume's */
 } KeyToPath;
 
-/* A ConfigMap or a Secret as files: a volume, or a source of a projected volume, which has no mode
- * of its own. Without items, all keys. */
+/* A ConfigMap or a Secret as files: a volume, or a source of a projected volume, which has no
+ * default mode. Without items, all keys are used. */
 typedef struct ObjectVolumeSource {
         char *name;
         LIST_OF(KeyToPath) items;
@@ -553,7 +553,7 @@ bool pod_has_overhead(const PodSpec *spec);
 /* Replaces the overhead by a copy; an empty one becomes NULL. 0 or -ENOMEM. */
 int pod_set_overhead(PodSpec *spec, const ResourceList *overhead);
 
-/* Frees resources and an overhead without any quantity: they count as absent. */
+/* Frees resources and an overhead that contain no quantity, because these count as absent. */
 void pod_drop_empty_resources(PodSpec *spec);
 
 /* The kubelet's config source of the pod: "file"; "http" if it was fetched; or "api" for a pod that

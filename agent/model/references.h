@@ -8,6 +8,6 @@
 
 typedef int (*visit_reference_t)(const ObjectKey *key, void *userdata);
 
-/* Calls back for each reference, possibly more than once; the key has the pod's source. Stops at
+/* Calls 'visit' for each reference, possibly more than once; the key has the pod's source. Stops at
  * the first result < 0 and returns it. */
 int pod_foreach_reference(const Pod *pod, visit_reference_t visit, void *userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A table of small sets: the first digits of a key's hash choose the set, in which the entry that
+/* A table of small sets: the first digits of a key's hash select the set, in which the entry that
  * expires first is replaced. */
 
 #include "agent/model/review-cache.h"

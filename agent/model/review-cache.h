@@ -18,12 +18,12 @@ int review_cache_new(review_value_free_t free_value, ReviewCache **ret);
 ReviewCache *review_cache_free(ReviewCache *cache);
 DEFINE_CLEANUP(ReviewCache *, review_cache_free)
 
-/* Forgets all. */
+/* Removes all results. */
 void review_cache_clear(ReviewCache *cache);
 
 /* The value, or NULL. The cache owns it; valid until the next change. */
 const void *review_cache_find(const ReviewCache *cache, const char *key, uint64_t now);
 
-/* Stores the value, which is consumed, until 'expires'. */
+/* Stores the value until 'expires', and takes ownership of it. */
 void review_cache_put(ReviewCache *cache, const char *key, void *value_consume, uint64_t now,
                       uint64_t expires);

@@ -28,8 +28,8 @@ int service_add_variables(const Service *service, char ***env);
 /* How modules get the service variables of a pod; the wiring connects the module that watches
  * services. */
 typedef struct ServiceLookup {
-        /* Appends NAME=value for all services that the pod may see. 0; -EAGAIN with a message if
-         * they are not known yet; -ENOMEM. */
+        /* Appends NAME=value for all services visible to the pod. 0; -EAGAIN with a message if they
+         * are not known yet; -ENOMEM. */
         int (*add_variables)(const Pod *pod, char ***env, Error *reterr, void *userdata);
         void *userdata;
 } ServiceLookup;

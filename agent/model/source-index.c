@@ -338,9 +338,9 @@ uint64_t source_index_platform_bytes(const SourceIndexPlatform *platform) {
         return bytes;
 }
 
-/* ---- the rest ---- */
+/* ---- other members ---- */
 
-/* Unusable keys, or none, would lock the node out. */
+/* With unusable keys, or none, the node could not accept any later index. */
 static int parse_next_keys(const json_t *array, SourceIndex *index, Error *reterr) {
         uint8_t key[ED25519_KEY_SIZE];
         const json_t *item;
@@ -438,7 +438,7 @@ int source_index_parse(const char *text, size_t length, uint64_t file_max, Sourc
         return 0;
 }
 
-/* ---- the rules ---- */
+/* ---- acceptance ---- */
 
 int source_index_check(const SourceIndex *index, const char *sha256, const SourceIndexKnown *known,
                        const char *fleet, uint64_t now_realtime_usec, Error *reterr) {

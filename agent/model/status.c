@@ -162,7 +162,7 @@ bool pod_status_equal(const PodStatus *a, const PodStatus *b) {
                are_same_containers(&a->ephemeral_containers, &b->ephemeral_containers);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 bool pod_status_waits_for_node(const PodStatus *status) {
         bool was_kept_out = status->reason && streq(status->reason, "Evicted") &&

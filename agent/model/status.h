@@ -40,7 +40,7 @@ typedef struct ContainerState {
 /* The user of the first process, which may have changed it since. */
 typedef struct ContainerUser {
         bool is_known;
-        int64_t uid; /* the container's mounts */
+        int64_t uid; /* IDs in the container's user namespace */
         int64_t gid;
         IntList groups; /* supplementary */
 } ContainerUser;
@@ -54,7 +54,7 @@ typedef struct ContainerStatus {
         unsigned restart_count;
         char *image;
         char *image_id;     /* "" until known */
-        char *container_id; /* "mainstay://…", NULL before the first start; then also: */
+        char *container_id; /* "mainstay://…"; NULL before the first start. Set only afterwards: */
         ResourceRequirements *resources; /* values of its cgroup; NULL: none are set */
         ContainerUser user;
         int stop_signal;                               /* 0: unknown */

@@ -234,7 +234,7 @@ static int run_api(sd_event *event, int listen_fd_consume, bool by_systemd, Erro
         if (r < 0)
                 return r;
         if (!arg_activated)
-                (void) sd_notify(0, "READY=1"); /* over a socket that is not allowed later */
+                (void) sd_notify(0, "READY=1"); /* needs a socket, which is forbidden later */
         r = confine_api_system_calls(reterr);
         return r < 0 ? r : sd_event_loop(event);
 }

@@ -11,12 +11,13 @@ typedef struct DeviceFacts { /* strings are NULL if they are unknown */
         char *sysname;   /* "ttyUSB0" */
         char *node;      /* "/dev/ttyUSB0" */
         char **links;    /* links made by udev: "/dev/serial/by-id/…" */
-        char *vendor;    /* of USB and PCI, hexadecimal */
+        char *vendor;    /* for USB and PCI, hexadecimal */
         char *product;
         char *serial;
         char *interface; /* number of the interface of a USB device with several: "00" */
-        char *part;      /* number if an interface has several nodes, or of a partition: "1" */
-        char *place;     /* the connector, which stays the same: "usb-1-2:1.0" */
+        char *part;      /* number of the node if an interface has several, or of the partition:
+                          * "1" */
+        char *place;     /* the connector, which does not change: "usb-1-2:1.0" */
         StringMap properties;
         uint64_t number; /* dev_t */
 } DeviceFacts;

@@ -157,13 +157,13 @@ static int report_device(const DeviceWatch *watch, sd_device *device) {
         return r;
 }
 
-/* ---- the devices that are there ---- */
+/* ---- present devices ---- */
 
 static int list_devices(const DeviceWatch *watch) {
         cleanup_with(sd_device_enumerator_unrefp) sd_device_enumerator *enumerator = NULL;
         int r = sd_device_enumerator_new(&enumerator);
 
-        /* With udev, devices that it has not handled yet follow as events. */
+        /* Devices that udev has not handled yet follow as events. */
         if (r >= 0 && !watch->monitor)
                 r = sd_device_enumerator_allow_uninitialized(enumerator);
         strv_foreach(subsystem, (char **) (uintptr_t) watch->config.subsystems)

@@ -20,7 +20,7 @@ typedef struct PresentDevice {
         char *identity;
         char *node;
         uint64_t number;
-        bool is_listed; /* by the current enumeration */
+        bool is_listed; /* the current enumeration has found it */
 } PresentDevice;
 
 typedef struct NodeDeviceResource {
@@ -35,7 +35,7 @@ struct NodeDeviceProvider {
         char **subsystems; /* NULL: all */
         DeviceWatch *watch;
         bool is_started;  /* the first enumeration has ended */
-        bool is_updating; /* this code has caused the manager's callbacks */
+        bool is_updating; /* the manager's callbacks are caused by this code */
 };
 
 static NodeDeviceResource *find_resource(NodeDeviceProvider *provider, const char *name) {
@@ -51,7 +51,7 @@ static void present_device_done(PresentDevice *device) {
         free(device->node);
 }
 
-/* ---- what the device manager gets ---- */
+/* ---- the devices for the device manager ---- */
 
 static int list_identities(const NodeDeviceResource *resource, char ***ret) {
         for (size_t i = 0; i < resource->devices.n; i++)
@@ -110,7 +110,7 @@ static bool has_identity(const NodeDeviceResource *resource, const char *identit
         return false;
 }
 
-/* Devices that nothing distinguishes are numbered. */
+/* Indistinguishable devices are numbered. */
 static char *choose_identity(const NodeDeviceResource *resource, const DeviceFacts *facts) {
         cleanup_free char *identity = NULL;
 

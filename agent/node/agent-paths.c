@@ -221,7 +221,7 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
         if (paths->lock_fd < 0)
                 return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
         /* The lock belongs to the process, not to the open file: if the agent is killed while a
-         * child is between fork() and exec(), the child has the descriptors a moment longer, but
+         * child is between fork() and exec(), the child keeps the descriptors a moment longer, but
          * must not hold the lock. */
         if (fcntl(paths->lock_fd, F_SETLK, &lock) < 0)
                 return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
@@ -230,7 +230,8 @@ int agent_paths_lock(AgentPaths *paths, Error *reterr) {
 }
 
 /* A file system in user space, for example, may not support these attributes, and an overlayfs on
- * it would refuse its files. An agent that may not set overlayfs's attributes tries its own. */
+ * it would refuse its files. An agent that may not set overlayfs's attributes tests with its own
+ * ones. */
 static bool lacks_extended_attributes(const char *path) {
         static const char *const names[] = { "trusted.mainstay.test", "user.mainstay.test" };
 

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* 'configured' is cgroupDriver; NULL: systemd if possible, with systemd as PID 1 and cgroup v2.
- * Sets whether systemd is used. Pure. 0, -EOPNOTSUPP with a message. */
+/* 'configured' is cgroupDriver; NULL: systemd if it is PID 1 and cgroup v2 is used, else cgroupfs.
+ * Sets '*ret_has_slices' if systemd is chosen. Pure. 0, -EOPNOTSUPP with a message. */
 int choose_cgroup_driver(const char *configured, bool has_systemd, int cgroup_version,
                          bool *ret_has_slices, Error *reterr);
 

@@ -217,7 +217,7 @@ static uint64_t read_manager_missing_capabilities(void) {
                     : 0;
 }
 
-/* A child can have capabilities that are effective and in the bounding set. */
+/* A child can have the capabilities that are both effective and in the bounding set. */
 static uint64_t read_missing_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };

@@ -45,7 +45,7 @@ static void log_ready(NetworkReadiness *readiness, const char *file) {
         free(TAKE_PTR(readiness->logged));
 }
 
-/* Returns true if the network has become ready or has ceased to be ready. */
+/* Returns true if the readiness of the network has changed. */
 static bool check_network(NetworkReadiness *readiness) {
         CniSettings *settings = readiness->settings;
         const char *before = settings->not_ready;

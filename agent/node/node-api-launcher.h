@@ -18,8 +18,8 @@ typedef struct NodeApiLauncherSpec { /* all members are borrowed */
                            * API */
         char *program;
         char *agent_socket;
-        /* Whether the user exists as which the program runs, in which case it may use the agent's
-         * socket. */
+        /* Whether the program's user exists; if so, that user may use the agent's socket from now
+         * on. */
         bool (*admit_user)(void *userdata);
         void *userdata;
 } NodeApiLauncherSpec;

@@ -20,7 +20,8 @@ typedef struct NodeApiSettingsSpec { /* all members are borrowed */
 } NodeApiSettingsSpec;
 
 /* JSON that the caller frees. The second result is only for the signer: the serving certificate,
- * its key and the authorities of clients; free it by secret_free(). 0, or -errno with a message. */
+ * its key and the authorities of clients; free it with secret_free(). 0, or -errno with a
+ * message. */
 int node_api_settings_to_json(const NodeApiSettingsSpec *spec, char **ret_json, char **ret_material,
                               Error *reterr);
 

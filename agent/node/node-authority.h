@@ -23,7 +23,7 @@ int node_authority_parse(const char *pem, uint64_t now_usec, NodeAuthority **ret
 NodeAuthority *node_authority_free(NodeAuthority *authority);
 DEFINE_CLEANUP(NodeAuthority *, node_authority_free)
 
-/* The certificate and the key in PEM, to be freed by secret_free(); NULL: out of memory. */
+/* The certificate and the key in PEM, to be freed with secret_free(); NULL: out of memory. */
 char *node_authority_format(const NodeAuthority *authority);
 
 /* The certificate in PEM, borrowed. */
@@ -38,8 +38,8 @@ typedef struct NodeCertificateSpec {
         unsigned valid_days;
 } NodeCertificateSpec;
 
-/* A new key and its certificate in PEM; free the key by secret_free(). 0, or -errno with a message.
- */
+/* A new key and its certificate in PEM; free the key with secret_free(). 0, or -errno with a
+ * message. */
 int node_authority_issue(const NodeAuthority *authority, const NodeCertificateSpec *spec,
                          uint64_t now_usec, char **ret_certificate, char **ret_key, Error *reterr);
 

@@ -152,7 +152,7 @@ static int add_given_taint(NodeLabelsTaints *given, char *word, Error *reterr) {
         return taint_parse(word, &given->taints.items[given->taints.n++], reterr);
 }
 
-/* The words between commas; surrounding blanks are ignored, as by the kubelet. */
+/* The words between commas; surrounding blanks are ignored, as in the kubelet. */
 static int add_given_words(NodeLabelsTaints *given, const char *text, const char *option,
                            int (*add)(NodeLabelsTaints *given, char *word, Error *reterr),
                            Error *reterr) {

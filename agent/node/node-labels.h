@@ -3,8 +3,8 @@
 
 /* Labels and taints of this node. Local ones are the well-known labels, those of os-release and
  * those of the configuration (registerWithTaints). External ones were set on the Node object at the
- * API server. Conditions such as MemoryPressure add taints. It does not evict or stop pods.
- */
+ * API server. Conditions such as MemoryPressure add taints. This module does not evict or stop
+ * pods. */
 
 #include "agent/manifest/config-files.h"
 #include "agent/model/config.h"
@@ -25,8 +25,8 @@ typedef struct MergedNodeLabels {
 
         NodeLabelsTaints local;
         NodeLabelsTaints external;  /* as last known */
-        NodeLabelsTaints effective; /* local ones, then external ones, then those of conditions; of
-                                       equal keys the first one is used */
+        NodeLabelsTaints effective; /* local ones, then external ones, then those of conditions; if
+                                     * keys are equal, the first one is used */
 } MergedNodeLabels;
 
 /* To be called before node_labels_load(): "key=value,...", which override labels of the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A child answers a query, in the order of the kubelet: for units in the journal with journalctl,
- * for other services from the file with the service's name. A directory listing, which may be long,
- * also comes from a child. The child ends when the reader is gone. */
+/* A child answers a query, with the kubelet's order of precedence: for units in the journal with
+ * journalctl, for other services from the file with the service's name. A directory listing, which
+ * may be long, also comes from a child. The child ends when the reader is gone. */
 
 #include "agent/node/system-log-process.h"
 
@@ -35,7 +35,7 @@ enum {
 
 typedef struct ChildSlot {
         SystemLogs *logs;
-        ForkedTask *task; /* NULL: it is free */
+        ForkedTask *task; /* NULL: this entry is unused */
 } ChildSlot;
 
 struct SystemLogs {

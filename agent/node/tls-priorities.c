@@ -28,7 +28,7 @@ static const char *aead_ciphers(void) {
                                       : ":+CHACHA20-POLY1305:+AES-128-GCM:+AES-256-GCM";
 }
 
-/* 1; 0: none of the suites suits such a key. */
+/* 1; 0: no suite supports such a key. */
 static int print_suites(FILE *out, const Config *config, const char *key_exchange) {
         int n = 0;
 

@@ -89,7 +89,7 @@ void csi_call_start(PluginHost *host, const PluginMessage *message, int *fd) {
 }
 
 static void csi_call_free(CsiCall *call) {
-        call->is_dead = true; /* a closed connection is no answer */
+        call->is_dead = true; /* a closed connection is not an answer */
         grpc_connection_free(call->connection);
         plugin_message_done(&call->answer);
         free(call);

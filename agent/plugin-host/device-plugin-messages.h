@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The messages of the kubelet's device plugin API, v1beta1, and of its pod resources API, v1, as
- * far as this program receives or sends them. */
+/* The messages of the kubelet's device plugin API, v1beta1, and of its pod resources API, v1, that
+ * this program receives or sends. */
 
 #include "agent/plugins/plugin-protocol.h"
 
@@ -30,8 +30,8 @@ int encode_preferred_request(char *const *available, char *const *included, int6
 int encode_allocate_request(char *const *ids, Buffer *ret);
 int encode_prepare_request(char *const *ids, Buffer *ret);
 
-/* Responses for one container. -EBADMSG for an invalid message, and if there is no response or more
- * than one. The results are written only on success. */
+/* Responses for one container. -EBADMSG for an invalid message, or if there is not exactly one
+ * response. The results are written only on success. */
 int decode_preferred_answer(const char *data, size_t length, char ***ret, Error *reterr);
 int decode_allocate_answer(const char *data, size_t length, DeviceEdits *ret, Error *reterr);
 

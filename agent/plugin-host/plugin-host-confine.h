@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Drops everything that mainstay-plugins has, except its descriptors, before the first byte of a
- * plugin is read. */
+/* Drops all privileges of mainstay-plugins, except its open descriptors, before the first byte from
+ * a plugin is read. */
 
 #include "common/error.h"
 

@@ -18,10 +18,10 @@ typedef struct DevicePlugin {
         GrpcConnection *connection; /* NULL: the agent has not connected yet */
         GrpcCall *registration;     /* its Register call, which has not been answered yet; or
                                      * NULL */
-        int64_t adopted_by;         /* call of the registrant; 0: it has registered itself */
+        int64_t adopted_by;         /* call of the registrant; 0: it registered itself */
         char *endpoint;
         uint64_t connect_deadline;
-        uint64_t retry_at; /* retry of a connection that failed; 0: none */
+        uint64_t retry_at; /* time at which a failed connection is retried; 0: none */
         bool has_preferences, prepares_start;
         bool has_answered;  /* its GetDevicePluginOptions call has returned one message */
         bool is_registered; /* the agent has accepted its registration */
@@ -35,7 +35,7 @@ typedef struct Registrant {
         int64_t call; /* the agent's ID for it */
         GrpcConnection *connection;
         PluginMessage answer; /* deadline of the call in progress, if its kind is not 0 */
-        bool has_answer;      /* a valid answer of the plugin */
+        bool has_answer;      /* the plugin has returned a valid answer */
         bool is_dead;         /* freed at the end of the turn */
 } Registrant;
 
@@ -77,11 +77,11 @@ struct PluginHost {
         CsiCall *csi_calls;
         PendingList *lists;
         int64_t last_id;
-        uint64_t now;        /* of this turn */
+        uint64_t now;        /* time of this turn */
         uint64_t idle_since; /* 0: it is not idle */
         uint64_t tokens_at;  /* time at which the tokens of the rate limit were last counted, */
         uint64_t tokens;     /* in microseconds' worth of requests */
-        int error;           /* of the channel */
+        int error;           /* error of the channel */
 };
 
 /* Sends a message to the agent; a failure ends the program. */
@@ -106,7 +106,7 @@ void device_plugin_end_adopted(PluginHost *host, int64_t call);
 void device_plugin_check_time(DevicePlugin *plugin, uint64_t now);
 void device_plugin_die(DevicePlugin *plugin);
 
-/* Refuses its registration, if that is still in progress. */
+/* Refuses the plugin's registration if it is still in progress. */
 void device_plugin_refuse(DevicePlugin *plugin, const char *why);
 
 void device_plugin_free(DevicePlugin *plugin);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent's end of the kubelet's plugin interfaces: the sockets device-plugins/kubelet.sock and
+/* The agent's side of the kubelet's plugin interfaces: the sockets device-plugins/kubelet.sock and
  * pod-resources/kubelet.sock below the kubelet's directory, and mainstay-plugins, which is started
  * when a client connects to one of them and ends when nothing is registered. It connects to plugins
  * on behalf of that program, and provides their devices to the device manager. CSI drivers are

@@ -67,14 +67,14 @@ typedef struct PluginMessage {
         DeviceEdits edits;
         Buffer body;
         int64_t method;
-        char *type, *endpoint; /* of a plugin that is registering */
+        char *type, *endpoint; /* type and endpoint of a plugin that is registering */
         int64_t code;          /* gRPC status code; 0: success */
         CsiNodeAnswer csi;
 } PluginMessage;
 
 extern const ProtobufMessage plugin_message_table;
 
-/* Parts that plugins send in the same encoding. */
+/* Parts that have the same encoding in the messages of plugins. */
 extern const ProtobufMessage device_mount_table, device_file_table, csi_usage_table;
 
 #define plugin_message_done(message) protobuf_done(&plugin_message_table, (message))
@@ -90,7 +90,7 @@ int device_edits_check(const DeviceEdits *edits, Error *reterr);
 enum {
         PLUGIN_FRAME_MAX = 6 * 1024 * 1024,
         PLUGIN_QUEUE_MAX = 64 * 1024 * 1024, /* bytes queued for a peer that does not read */
-        PLUGIN_FDS_MAX = 8,                  /* received, but not used yet */
+        PLUGIN_FDS_MAX = 8,                  /* descriptors received, but not used yet */
 };
 
 typedef struct PluginFrame PluginFrame;

@@ -43,7 +43,7 @@ typedef enum RegistryState {
         REGISTRY_WAITING,     /* until 'due' */
         REGISTRY_ASKING,      /* GetInfo */
         REGISTRY_CONNECTING,  /* to the endpoint of a device plugin, again at 'due' */
-        REGISTRY_ADOPTING,    /* the device plugin is asked for its options */
+        REGISTRY_ADOPTING,    /* the options of the device plugin are being requested */
         REGISTRY_ASKING_NODE, /* NodeGetInfo of a CSI driver */
         REGISTRY_NOTIFYING,   /* NotifyRegistrationStatus */
         REGISTRY_REGISTERED,
@@ -63,8 +63,8 @@ typedef struct RegistrySocket {
                                  * NULL */
         uint64_t due;           /* boot time; USEC_INFINITY: no timer */
         uint64_t delay;         /* back-off delay */
-        uint64_t connect_delay; /* likewise for its endpoint, */
-        uint64_t connect_until; /* which must listen by this time */
+        uint64_t connect_delay; /* back-off delay for its endpoint, … */
+        uint64_t connect_until; /* … which must be listening by this time */
 } RegistrySocket;
 
 struct PluginRegistry {
@@ -365,8 +365,7 @@ static void take_node_info(RegistrySocket *one, const PluginMessage *message) {
                 fail_socket(one, strerror(-r));
                 return;
         }
-        /* If the driver was registered through a socket with a lower version, that socket loses it.
-         */
+        /* A socket of a lower version through which the driver was registered loses the driver. */
         list_foreach(other, one->registry->sockets)
                 if (other != one && streq_ptr(other->name, one->name))
                         other->is_csi_driver = false;

@@ -89,7 +89,7 @@ static void forget_directories_in(RegistryWatch *watch, const char *path) {
                         forget_directory(watch, directory);
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
 /* 0: it is now watched, or already was; -errno. */
 static int add_directory(RegistryWatch *watch, int fd, const char *path) {

@@ -28,7 +28,7 @@ bool registry_path_is_within(const char *path, const char *root);
 typedef struct RegistryWatchHandlers {
         /* A socket exists; it may already be known. */
         void (*on_socket)(const char *path, const SocketIdentity *identity, void *userdata);
-        /* Nothing with this name exists any more, nor below it. */
+        /* Nothing with this name, or below it, exists any more. */
         void (*on_gone)(const char *path, void *userdata);
         /* Events were lost: on_socket() follows for everything that exists. */
         void (*on_lost)(void *userdata);

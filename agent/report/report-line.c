@@ -106,7 +106,7 @@ char *report_line_of_node(const char *json) {
         return json_is_object(node) ? json_to_text(node, JSON_COMPACT) : NULL;
 }
 
-/* The number at the end of an event's name starts again with each agent. */
+/* The number at the end of an event's name restarts with each agent. */
 int report_event_names(const char *json, char **ret_key, char **ret_uid) {
         cleanup_json json_t *event = json_loads(json, 0, NULL);
         const char *name = get_line_text(json_object_get(event, "metadata"), "name");

@@ -3,8 +3,8 @@
 
 /* The data that waits to be reported: lines of JSON, each of which belongs to an object (the UID of
  * a pod, or another name that is valid for a file). The status of an object is one line, which a
- * newer one replaces; the latest REPORT_EVENTS_OF_OBJECT_MAX of its events wait. Beyond the limit
- * the oldest lines are dropped and counted. The queue uses neither files nor the clock. */
+ * newer one replaces; of its events, the latest REPORT_EVENTS_OF_OBJECT_MAX are kept. Beyond the
+ * limit the oldest lines are dropped and counted. The queue uses neither files nor the clock. */
 
 #include "common/macros.h"
 
@@ -51,13 +51,13 @@ char *report_queue_take(ReportQueue *queue, size_t bytes_max);
 char *report_queue_print(const ReportQueue *queue, size_t bytes_max);
 
 /* The lines in transit have arrived, and are removed unless they were replaced in the meantime; or
- * they have not arrived. */
+ * they have not arrived, and wait again. */
 void report_queue_sent(ReportQueue *queue);
 void report_queue_not_sent(ReportQueue *queue);
 
 size_t report_queue_length(const ReportQueue *queue);
 
-/* The number of dropped lines; it can be set to the count of an earlier agent. */
+/* The number of dropped lines, which can be set to the count of an earlier agent. */
 uint64_t report_queue_dropped(const ReportQueue *queue);
 void report_queue_set_dropped(ReportQueue *queue, uint64_t n);
 
@@ -68,6 +68,6 @@ void report_queue_set_dropped(ReportQueue *queue, uint64_t n);
 int report_queue_next_unsaved(ReportQueue *queue, const char **ret_name, char **ret_lines);
 bool report_queue_has_unsaved(const ReportQueue *queue);
 
-/* The lines that were being written are on disk; or the write may have failed. */
+/* The lines that were being written are on disk; or writing them may have failed. */
 void report_queue_saved(ReportQueue *queue);
 void report_queue_not_saved(ReportQueue *queue);

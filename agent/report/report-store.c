@@ -18,7 +18,7 @@
 
 enum {
         OBJECT_BYTES_MAX = 1024 * 1024,
-        OBJECTS_MAX = DURABLE_WRITE_FILES_MAX - 1, /* in addition to the file with the count */
+        OBJECTS_MAX = DURABLE_WRITE_FILES_MAX - 1, /* one file contains the count */
         FILE_MODE = 0600
 };
 
@@ -71,7 +71,7 @@ static void load_dropped_count(ReportStore *store, int dir_fd) {
         report_queue_set_dropped(store->queue, store->dropped_on_disk);
 }
 
-/* The names of files from a child that was killed before it renamed them start with '.'. */
+/* Files that a killed child has not renamed have names that start with '.'. */
 static bool is_stored_object(const char *name) {
         size_t length = strlen(name), suffix = strlen(DAMAGED_SUFFIX);
 

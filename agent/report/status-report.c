@@ -30,7 +30,7 @@
 #define HELPER_TIMEOUT_USEC (180 * USEC_PER_SEC)
 #define BACK_OFF_MAX_USEC   (3600 * USEC_PER_SEC)
 #define REQUEST_BYTES_MAX   (256 * KIB)
-#define FILE_BYTES_MAX      (4 * MIB) /* of lines */
+#define FILE_BYTES_MAX      (4 * MIB) /* limit of the lines */
 
 enum {
         ANSWER_BYTES_MAX = 1024,
@@ -49,7 +49,7 @@ struct StatusReport {
         StickWatch *stick_watch; /* watches that directory; otherwise NULL */
         bool is_watched;         /* while it does not exist */
         bool is_absent;          /* likewise; no report is tried until it appears */
-        bool is_changed;         /* since the report was last written there */
+        bool is_changed;         /* the report must be written there */
         Child *child;
         char *error;         /* why the last request failed; NULL: it succeeded */
         uint64_t since;      /* realtime; of the last transition */
@@ -171,7 +171,7 @@ static void put_report_line(StatusReport *report, const char *name, const char *
                 report->is_changed = true;
 }
 
-/* If the Node has changed, it is part of a request that is sent for another reason. */
+/* A change of the Node causes no request, but is part of the next one. */
 static void add_node_line(StatusReport *report) {
         cleanup_free char *json = report->config.print_node(report->config.userdata);
         cleanup_free char *line = json ? report_line_of_node(json) : NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The header of the module. Statuses of pods, events and the Node are sent to a URL, as lines of
- * JSON, at most once per interval. Unsent lines wait in a bounded queue, which outlives the agent.
- * While nothing changes and nothing waits, no timer runs and nothing is written. A line may arrive
- * twice, if the agent ends after the response and before the response is recorded. No line is sent
- * before the pods of an earlier agent are known. All functions except the first accept NULL, which
- * means that no report is configured. */
+/* The header of the module. Pod statuses, events and the Node are sent to a URL, as lines of JSON,
+ * at most once per interval. Unsent lines wait in a bounded queue, which outlives the agent. While
+ * nothing changes and nothing waits, no timer runs and nothing is written. A line may arrive twice,
+ * if the agent ends after the response and before the response is recorded. No line is sent before
+ * the pods of an earlier agent are known. All functions except the first accept NULL, which means
+ * that no report is configured. */
 
 #include "agent/metrics/event-store.h"
 #include "agent/model/node-status.h"

@@ -6,7 +6,7 @@
 #include "agent/sandbox/protocol.h"
 
 /* A command that the shim was requested to run. The caller owns it until its callback is called, or
- * until sandbox_exec_cancel(); the sandbox may be freed before. */
+ * until sandbox_exec_cancel(); the sandbox may be freed earlier. */
 typedef struct SandboxExec SandboxExec;
 
 /* The result, called from the loop: exit_code, signal, timed_out, output, error; 'message' is "",

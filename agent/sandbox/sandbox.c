@@ -416,7 +416,7 @@ static StringList string_list_of_strv(char *const *strv) {
         return (StringList){ (const char *const *) strv, strv_length(strv) };
 }
 
-/* The shim is from before an upgrade and does not support the request. */
+/* The shim was started before an upgrade and does not support the request. */
 static bool is_shim_older_than(const Sandbox *sandbox, unsigned version) {
         return sandbox->has_greeted && sandbox->version < version;
 }

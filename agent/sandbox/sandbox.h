@@ -107,13 +107,13 @@ typedef struct SandboxProgram {
         char *const *environment; /* the whole environment */
         const char *input;        /* its standard input; NULL: empty */
         bool in_host;             /* in the node's network and UTS namespaces, else in the pod's */
-        uint64_t timeout_usec;    /* the program is killed then; 0: no limit */
+        uint64_t timeout_usec;    /* the program is killed after this time; 0: no limit */
         const char *interface;    /* NULL; otherwise the program runs only if this interface does
                                    * not exist in the network namespace in its CNI_NETNS ("": none),
                                    * and then with a dummy interface of that name ... */
         const char *address;      /* ... with this address, of either family */
-        bool keeps_router_advertisements; /* the program makes the node forward IPv6, although the
-                                           * node is to follow routers as before */
+        bool keeps_router_advertisements; /* the program makes the node forward IPv6, but the node
+                                           * must still accept router advertisements */
 } SandboxProgram;
 
 /* Runs a program in the shim's mount namespace. 'done' is called, unless the connection or the shim
@@ -157,7 +157,7 @@ bool sandbox_can_attach(const Sandbox *sandbox);
 typedef struct SandboxContainerExec {
         const char *container; /* ID of a running container */
         char *const *argv;     /* argv[0] is looked up in the container's PATH */
-        uint64_t timeout_usec; /* the program is killed then; 0: no limit */
+        uint64_t timeout_usec; /* the program is killed after this time; 0: no limit */
 } SandboxContainerExec;
 
 /* Runs a program in a container (exec probes, hooks), as its user and with its environment. Like
@@ -170,7 +170,7 @@ int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *spec
  * the shim was started by an older agent. */
 int sandbox_set_container_devices(Sandbox *sandbox, const char *id, char *const *devices);
 
-/* Asks the shim to count the open descriptors of its containers, unless a count is already in
+/* Requests a count of the open descriptors of the shim's containers, unless one is already in
  * progress. No event follows. -ENOTCONN; -ENOTSUP if the shim was started by an older agent. */
 int sandbox_request_usage(Sandbox *sandbox);
 

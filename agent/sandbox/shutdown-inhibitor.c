@@ -20,7 +20,7 @@
  * configuration needs more. The drop-in is in /run, so that the administrator's setting is in force
  * again after a reboot. */
 
-/* Writes the drop-in and makes logind read it, which takes some milliseconds to take effect. 0 or
+/* Writes the drop-in and makes logind read it; it takes effect after some milliseconds. 0 or
  * -errno. */
 static int inhibit_delay_max_raise(SystemdClient *systemd, const char *conf_dir, uint64_t usec,
                                    Error *reterr) {
@@ -125,8 +125,8 @@ static int on_logind_bus_disconnected(sd_bus_message *message, void *userdata,
 
 /* ---- the inhibitor lock ---- */
 
-/* With these errors, logind will not appear later or answer otherwise. With other errors it may
- * have been about to start or exit. */
+/* After these errors, logind will neither appear later nor reply differently. After other errors,
+ * it may have been starting or exiting. */
 static bool is_final_error(const sd_bus_error *error) {
         return sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
                                       SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_UNKNOWN_METHOD,

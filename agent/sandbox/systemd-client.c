@@ -25,7 +25,7 @@ static const char systemd_interface[] = "org.freedesktop.systemd1.Manager";
 struct SystemdClient {
         sd_event *event;
         sd_bus *bus;
-        struct SystemdCall *calls; /* calls without an answer yet */
+        struct SystemdCall *calls; /* calls that have not been answered yet */
         void (*on_system_state)(bool is_stopping, void *userdata);
         void *state_userdata;
 };
@@ -254,7 +254,7 @@ static int append_exec_start(sd_bus_message *message, char *const *argv) {
         return 0;
 }
 
-/* The shim is the parent of containers, which expect the same environment as below a daemon without
+/* The shim is the parent of containers, which expect the same environment as under a daemon without
  * sandboxing. At shutdown it is stopped after the agent, because units that start before the agent
  * are stopped after it. Only the agent requires it, so it must be exempt from 'systemctl isolate',
  * like the scopes of containers. The shim and the runtime have values of Secrets in memory, so they

@@ -14,8 +14,8 @@ int credential_seal_start(sd_event *event, const char *name, const char *data, c
 int credential_open_start(sd_event *event, const char *name, const char *data, size_t length,
                           child_done_t done, void *userdata, Child **ret, Error *reterr);
 
-/* Checks the result. 0; -EKEYREJECTED with a message, which reveals nothing of the data: the
- * operation failed, or the machine has no key for sealing, so that everybody could decrypt the
+/* Checks the result. 0; -EKEYREJECTED with a message that reveals nothing about the data: the
+ * operation failed, or the machine has no key for sealing, so that anybody could decrypt the
  * result. */
 int credential_check_sealed(const ChildResult *result, Error *reterr);
 int credential_check_opened(const ChildResult *result, Error *reterr);

@@ -12,7 +12,7 @@
 
 typedef struct KeyFile KeyFile;
 
-/* The texts are parts of messages. */
+/* The properties of a key file. The texts are parts of messages. */
 typedef struct KeyFileRole {
         const char *what;          /* "Identity of the node" */
         const char *file;          /* below <state>/secrets */
@@ -63,6 +63,6 @@ const char *key_file_error(const KeyFile *file);
 /* Sets aside keys that cannot be unsealed, so that there are none. */
 void key_file_discard(KeyFile *file);
 
-/* {"recipients": ["age1…"], "isBusy": …, "isSealed": …, "error": …}, newest first, which the caller
- * frees; NULL: out of memory. */
+/* {"recipients": ["age1…"], "isBusy": …, "isSealed": …, "error": …}, newest recipient first. The
+ * caller frees it; NULL: out of memory. */
 char *key_file_to_json(const KeyFile *file);

@@ -75,7 +75,7 @@ struct SecretOpener {
         SecretBatch *batches;
         size_t n_children;
         sd_event_source *turn_source; /* starts pending work and reports results */
-        bool has_ended;               /* since the last report */
+        bool has_ended; /* a Secret was opened, or has failed, since the last report */
 };
 
 /* ---- Secrets ---- */

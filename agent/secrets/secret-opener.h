@@ -33,8 +33,8 @@ int secret_opener_open(SecretOpener *opener, const DataObject *object, const Dat
                        Error *reterr);
 
 /* Whether this node can decrypt the Secret, for display. A Secret that no pod needs is decrypted
- * and forgotten again, and a failure is not logged. 0; -EAGAIN: try again in a moment;
- * -EKEYREJECTED with a message, as above; -ENOMEM. */
+ * and discarded, and a failure is not logged. 0; -EAGAIN: try again in a moment; -EKEYREJECTED with
+ * a message, as above; -ENOMEM. */
 int secret_opener_check(SecretOpener *opener, const DataObject *object, Error *reterr);
 
 /* The identities have changed: Secrets that could not be decrypted are tried again. */

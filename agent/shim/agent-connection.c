@@ -26,9 +26,9 @@ static void drop_unread_requests(int fd) {
 
 static void close_agent_peer(AgentConnection *connection) {
         epoll_source_remove(connection->epoll_fd, &connection->peer);
-        /* A task may have a copy of the descriptor, but the agent must notice the end of the
-         * connection now. If requests were left unread, the agent would get a reset instead of the
-         * preceding events, and without the greeting it would assume that the shim is exiting. */
+        /* Tasks may have copies of the descriptor, so the connection is shut down explicitly. If
+         * requests were left unread, the agent would get a reset instead of the preceding events,
+         * and without the greeting it would assume that the shim is exiting. */
         if (connection->peer.fd >= 0) {
                 (void) shutdown(connection->peer.fd, SHUT_RDWR);
                 drop_unread_requests(connection->peer.fd);

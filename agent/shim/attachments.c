@@ -41,7 +41,7 @@ static void drop_early_output(Attachments *attachments) {
                 buffer_done(&attachments->early[i]);
 }
 
-/* A beginning with a gap would mislead the client, so it gets all of it or nothing. */
+/* Early output with a gap would mislead the client, so the client gets all of it or nothing. */
 static void keep_early_output(Attachments *attachments, bool is_error, const char *data,
                               size_t length) {
         if (buffer_append(&attachments->early[is_error], data, length, EARLY_MAX) < 0)

@@ -40,12 +40,11 @@ struct Attempt {
         int stop_signal;     /* 0: no stop was requested */
         uint64_t signal_at;  /* awake time when stop_signal is due; USEC_INFINITY: already sent */
         uint64_t kill_at;    /* awake time; USEC_INFINITY: no SIGKILL is due */
-        uint64_t drained_by; /* while it is ending: awake time when the end is reported at the
-                              * latest */
+        uint64_t drained_by; /* while ending: awake time until which its output is awaited */
         /* Freed once the attempt has been deleted: */
         char *bundle;
         char *events_file;
-        uint64_t oom_kills_before; /* of its pod, when it started */
+        uint64_t oom_kills_before; /* count of its pod when it started */
         ContainerOutput *output;
 };
 
@@ -61,8 +60,8 @@ enum {
 };
 
 /* Appends an attempt in ATTEMPT_STARTING, and drops old records of the same container whose
- * attempts have left nothing behind. 0; -EEXIST if the ID is known (the record of a failed start is
- * replaced); -ENOBUFS if there are too many; -EINVAL for an invalid ID; -ENOMEM. */
+ * attempts have left nothing behind. 0; -EEXIST if the ID is in use (the record of a failed start
+ * is replaced); -ENOBUFS if there are too many; -EINVAL for an invalid ID; -ENOMEM. */
 int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret);
 
 Attempt *attempt_find(const AttemptList *list, const char *id);

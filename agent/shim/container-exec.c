@@ -18,7 +18,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* How long a program that has ended waits for its output. */
+/* How long the end of a program may be delayed to collect its output. */
 #define CAPTURED_USEC_MAX (30 * USEC_PER_SEC)
 
 enum {
@@ -149,7 +149,7 @@ static void program_unlink(Program *program) {
                 }
 }
 
-/* A packet has room for less than is captured if many bytes must be escaped. */
+/* If many bytes must be escaped, the captured output does not fit into a packet. */
 static void send_exec_done(Shim *shim, ShimEvent *event, Capture *output) {
         cleanup_free char *packet = NULL;
         size_t length;
@@ -184,8 +184,8 @@ static void report_program(Program *program, const char *message, int status) {
         start_next_program(shim);
 }
 
-/* 'message': why the program was not run, or NULL. Its output is in the pipes; a child that keeps
- * them open is not waited for. */
+/* 'message': why the program was not run, or NULL. Its output is in the pipes; the shim does not
+ * wait for a child that keeps them open. */
 static void finish_program(Program *program, const char *message, int status) {
         if (program->capture_id > 0) {
                 program->is_ending = true;
@@ -243,7 +243,7 @@ static void finish_unstarted_program(Program *program, const TaskResult *result)
         cleanup_free char *message = NULL;
         int status = 0;
 
-        /* The killed runtime may have started the program before. */
+        /* The runtime may have started the program before it was killed. */
         if (runtime_read_pid(program->pid_file, &program->pid) >= 0 &&
             shim_claim_process(program->shim, program->pid, &status) == 1)
                 kill_container_program(program);
@@ -455,7 +455,7 @@ static int set_dummy_interface(Program *program, const ShimRequest *request) {
         return program->interface && program->address ? 0 : -ENOMEM;
 }
 
-/* A program cannot run in a container that has ended or does not run yet. */
+/* A program cannot run in a container that has ended or has not started yet. */
 static bool container_runs(const Shim *shim, const char *id) {
         const Attempt *attempt = attempt_find(&shim->attempts, id);
 

@@ -53,7 +53,7 @@ void container_log_end_line(ContainerLog *log, LogStreamBuffer *stream, uint64_t
 /* Lines are also written to the journal from now on. */
 void container_log_set_journal_take(ContainerLog *log, JournalLog *journal);
 
-/* Sets new limits, from the next line on. */
+/* Sets new limits, which apply from the next line. */
 void container_log_set_limits(ContainerLog *log, LogLimits limits);
 
 ContainerLog *container_log_free(ContainerLog *log);

@@ -15,9 +15,9 @@
 
 typedef struct ContainerOutput ContainerOutput;
 
-/* Opens the log and creates the pipes. 'journal_fields': the container's output is also written to
- * the journal, with these fields; empty: it is not. 'ret_write_fds' are the ends for the
- * container's descriptors 1 and 2, O_CLOEXEC, to be closed by the caller. 0 or -errno. */
+/* Opens the log and creates the pipes. Unless 'journal_fields' is empty, the output is also written
+ * to the journal, with these fields. 'ret_write_fds' are the ends for the container's descriptors 1
+ * and 2, O_CLOEXEC, to be closed by the caller. 0 or -errno. */
 int container_output_new(Copier *copier, const char *log_path, LogLimits limits,
                          const StringList *journal_fields, ContainerOutput **ret,
                          int ret_write_fds[2], Error *reterr);
@@ -56,7 +56,7 @@ int container_output_expect_terminal(ContainerOutput *output, const char *path, 
  * input waits. Returns the container's end, O_CLOEXEC, to be closed by the caller; or -errno. */
 int container_output_open_input(ContainerOutput *output);
 
-/* Keeps output for the first attached client, unless it is too much. */
+/* Keeps output for the first attached client, up to a limit. */
 void container_output_keep_early(ContainerOutput *output);
 
 typedef struct ContainerAttach {

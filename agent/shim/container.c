@@ -27,8 +27,8 @@
  * to FAILED. Work that takes time is a job: the strings that its task needs, and the ID of the
  * attempt, whose record may be dropped in the meantime. */
 
-/* How long a container's end waits for its log: if a disk hangs, the end is reported before the log
- * is complete.
+/* How long the end of a container may be delayed to complete its log: if a disk hangs, the end is
+ * reported anyway.
  */
 #define DRAIN_USEC_MAX (30 * USEC_PER_SEC)
 
@@ -38,7 +38,7 @@ typedef struct ContainerJob {
         char *bundle;
         char *cgroup; /* of the container, or NULL */
         char **directories;
-        char *terminal; /* socket over which it is handed over, or NULL */
+        char *terminal; /* socket for receiving the terminal, or NULL */
         int target_fd;  /* PID namespace of its target; or -EBADF */
         int input_fd;   /* descriptors, which are -EBADF in the shim itself */
         int stdout_fd;
@@ -544,7 +544,7 @@ void container_drained(Shim *shim, Attempt *attempt) {
 
 /* --- delete ------------------------------------------------------------------------------- */
 
-/* In a task. Continues after a failure, so that as little as possible is left. */
+/* In a task. Continues after a failure, to remove as much as possible. */
 static int delete_container_main(void *userdata, Error *reterr) {
         ContainerJob *job = userdata;
         int r = undo_start_main(job, reterr);

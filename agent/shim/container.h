@@ -10,8 +10,8 @@
  * memory. */
 char *container_cgroup(const Attempt *attempt);
 
-/* Makes the mounts, then calls the runtime once. A failure is reported as START_FAILED; only an ID
- * that is in use, for which there are other events, is reported by an error event. */
+/* Makes the mounts, then calls the runtime once. A failure is reported as START_FAILED, except for
+ * an ID that is already in use: its events belong to another attempt, so an error event is sent. */
 void container_run(Shim *shim, const ShimRequest *request);
 
 /* Schedules a signal, now or after a delay, and SIGKILL after the grace period. */

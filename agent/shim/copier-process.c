@@ -130,7 +130,7 @@ static void drain_output(CopiedOutput *output) {
 
                 if (stream->source.fd < 0)
                         continue;
-                if (i == OUTPUT_STREAM_TERMINAL) /* which reports only while it is read */
+                if (i == OUTPUT_STREAM_TERMINAL) /* which reports its data only while it is read */
                         n = TERMINAL_DRAIN_MAX;
                 else
                         (void) ioctl(stream->source.fd, FIONREAD, &n);

@@ -66,5 +66,5 @@ bool copier_reap(Copier *copier, pid_t pid);
 /* Starts the next one when it is due, at 'start_at'. */
 void copier_continue(Copier *copier, uint64_t now_awake);
 
-/* Lets the copier write all its data and end; kills it if this takes too long. */
+/* Waits until the copier has written all its data and exits; kills it if this takes too long. */
 void copier_done(Copier *copier);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The device cgroup with cgroup v2: an eBPF program attached to the cgroup, which decides about
- * each open and mknod of a device. All programs at a cgroup and above must allow the access. */
+/* The device cgroup with cgroup v2: an eBPF program attached to the cgroup, which permits or denies
+ * each open and mknod of a device. All programs of a cgroup and of its ancestors must permit the
+ * access. */
 
 #include "agent/shim/device-rules.h"
 

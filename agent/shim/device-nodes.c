@@ -56,7 +56,7 @@ int device_nodes_open(dev_t host_dev, bool are_bound, DeviceNodes *ret) {
         return 0;
 }
 
-/* ---- where a node is ---- */
+/* ---- finding a node ---- */
 
 /* Below /dev. */
 static const char *relative_path(const LiveDevice *device) {
@@ -108,7 +108,7 @@ static int look_up_node(const DeviceNodes *nodes, const LiveDevice *device, bool
 
 /* ---- nodes of the container ---- */
 
-/* If a container replaces the node in between, only a file of its own has changed. */
+/* If the container replaces the node in between, only a file of the container is affected. */
 static int make_node(int parent_fd, const char *name, const LiveDevice *device) {
         mode_t type = device->type == 'c' ? S_IFCHR : S_IFBLK;
         dev_t number = makedev(device->major, device->minor);
@@ -135,7 +135,7 @@ static int bind_node(int parent_fd, const char *name, int clone_fd) {
         return attach_mount(clone_fd, fd);
 }
 
-/* And a mount on it. */
+/* Also removes a mount on the node. */
 static int remove_node(const DeviceNodes *nodes, int parent_fd, const char *name) {
         /* umount2() accepts no directory descriptor, and /proc belongs to the container. */
         if (nodes->are_bound &&

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A dummy interface for CNI DEL. A network plugin may inspect the pod's interface when it deletes:
- * bridge and ptp read the addresses that they have masqueraded from it. If the interface is
- * missing, because the shim died with its namespace or an earlier deletion was interrupted, the
- * plugin would leave its rules behind. So the plugin runs with a dummy interface: in a network
- * namespace that has an interface with that name and one address, and that exists as long as the
- * plugin runs. */
+/* A dummy interface for CNI DEL. A network plugin may inspect the pod's interface during DEL:
+ * bridge and ptp read from it the addresses that they masquerade. If the interface is missing,
+ * because the shim died with its namespace or an earlier deletion was interrupted, the plugin would
+ * leave its rules behind. The plugin is therefore run in a temporary network namespace with a dummy
+ * interface that has the expected name and one address. */
 
 #include "common/error.h"
 

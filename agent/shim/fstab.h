@@ -9,7 +9,7 @@
  *   x-mainstay.volume=<name>     names the volume in error messages
  *   x-mainstay.mode=<octal>      the mode that the root of a new mount gets
  *   x-mainstay.idmap=<file>      owners are mapped as in this user namespace
- *   x-mainstay.beneath=<root>    the source must be beneath that directory after all links
+ *   x-mainstay.beneath=<root>    the source must resolve to a path beneath that directory
  *
  * Values may be quoted, because they may contain commas, like "context=" of mount(8).
  *
@@ -23,8 +23,8 @@
  * Two more lines of kind "none" mount nothing:
  *   x-mainstay.copy=<rootfs>      the target is a directory that gets a copy of the source, a path
  *                                 in that root file system: image-content.h
- *   x-mainstay.mountpoint=<root>  the source can be mounted on the target, which is made below that
- *                                 volume: mounts.c */
+ *   x-mainstay.mountpoint=<root>  the target is created below that volume, as a mount point for the
+ *                                 source: mounts.c */
 
 #include "common/error.h"
 

@@ -19,7 +19,7 @@ enum {
         LINKS_BYTES_MAX = 64 * 1024 * 1024, /* memory for files with several names */
 };
 
-/* A file that has further names: the path of its copy below the new directory. */
+/* A file with several names: the path of its copy below the new directory. */
 typedef struct CopiedInode {
         dev_t device;
         ino_t inode;

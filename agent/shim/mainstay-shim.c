@@ -147,8 +147,8 @@ static int run_prepare_verb(int argc, char **argv) {
         return report_shim_error(r, &error);
 }
 
-/* Exits with the agent: the next agent cleans up itself and then starts the pod again, and this
- * process must not still be working in the same cgroups then. 0; the exit status. */
+/* Exits when the agent exits: the next agent cleans up itself and then starts the pod again, while
+ * this process must no longer work in the same cgroups. 0, or the exit status. */
 static int die_with_agent(const char *pid) {
         char own[16];
 
@@ -177,7 +177,7 @@ static int set_cleanup_path(int option, const char *path, PodRemains *remains) {
         return 0;
 }
 
-/* 0; the exit status if the command line is invalid. */
+/* 0, or the exit status if the command line is invalid. */
 static int parse_cleanup_options(int argc, char **argv, PodRemains *remains) {
         static const struct option options[] = {
                 { "agent", required_argument, NULL, OPTION_AGENT },

@@ -22,8 +22,8 @@ void prepare_kubelet_directory(const char *directory);
 int shim_remove_cgroup(const char *cgroup);
 
 typedef struct PodRemains {
-        char **shim_cgroups; /* cgroup in which a network plugin of a dead shim may still be
-                              * running, which is allowed to finish */
+        char **shim_cgroups; /* cgroups of dead shims; a network plugin that still runs in one of
+                              * them is allowed to finish */
         char **cgroups;
         const char *emptied; /* a directory whose contents are removed; NULL: none */
         char *const *directories;
@@ -31,7 +31,7 @@ typedef struct PodRemains {
                              * none */
 } PodRemains;
 
-/* Kills all processes in the cgroups, in the given order, those of shims first, and removes the
- * cgroups, the contents of 'emptied', and the directories: these only if all cgroups are gone.
- * After an error, it continues to remove as much as possible. Blocks. 0 or the first -errno. */
+/* Kills all processes in the cgroups, first in those of shims, and removes the cgroups, the
+ * contents of 'emptied' and, if all cgroups are gone, the directories. Continues after an error.
+ * Blocks. 0 or the first -errno. */
 int remove_pod_remains(const PodRemains *remains, Error *reterr);

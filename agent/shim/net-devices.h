@@ -2,13 +2,13 @@
 #pragma once
 
 /* Network devices of CDI: interfaces of the node that are moved into the network namespace of a
- * container. runc does this from version 1.4 on; this implementation works with every runtime. */
+ * container. runc has done this since version 1.4; this implementation works with every runtime. */
 
 #include "common/error.h"
 
 /* For a hook (createRuntime) of the OCI runtime, whose state is in 'state_fd'. mainstay.netDevices
- * of config.json maps names on the node to names in the container; the node's network namespace is
- * the file mainstay.hostNetwork. An interface keeps its global addresses, and is set up. An
+ * in config.json maps names on the node to names in the container; the node's network namespace is
+ * the file mainstay.hostNetwork. An interface keeps its global addresses and is brought up. An
  * interface that an earlier container of the pod has received is not moved. 0 or -errno: the
  * container must not start. */
 int net_devices_move(int state_fd, Error *reterr);

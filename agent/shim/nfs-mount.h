@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Mounts an export of an NFS server with mount.nfs(8) of the distribution, which negotiates the
+/* Mounts an export of an NFS server with the distribution's mount.nfs(8), which negotiates the
  * version, and starts the lock daemon that NFS 3 needs. */
 
 #include "common/error.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-        OVERFLOW_ID = 65534 /* the kernel shows it for a user without a name */
+        OVERFLOW_ID = 65534 /* the kernel shows it for an unmapped ID */
 };
 
 static const char file_name[] = "pid-namespace";
@@ -156,7 +156,7 @@ int pid_namespace_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
         if (pid < 0)
                 return -errno;
         ready_fd = close_fd(ready_fd);
-        /* No container may see it before it is confined. */
+        /* It must be confined before any container can access it. */
         if (read(read_fd, &r, sizeof(r)) != sizeof(r))
                 r = -EIO;
         if (r < 0) {

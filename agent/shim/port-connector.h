@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A connection to a port of a pod, for port-forward. A separate process makes it, because entering
+/* A connection to a port of a pod, for port-forward. A separate process opens it, because entering
  * the pod's network namespace needs a privilege that the agent does not have in its unit. */
 
 #include <stdbool.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* There are a shim and a copier for each pod, which share the pages that neither of them writes
- * to. */
+/* Each pod has a shim and a copier, which share all pages that neither of them writes to. */
 
 #include <sys/types.h>
 

@@ -9,7 +9,8 @@
 /* For a createRuntime hook of the OCI runtime, whose state is in 'state_fd'. Enters the mount
  * namespace of the container, in which everything is looked up by descriptor below its root:
  *
- * - refuses mounts over processes in /proc, to which links in a volume have led;
+ * - refuses mounts over processes in /proc, to which a link in a volume may have redirected the
+ *   runtime;
  * - mounts over mainstay.maskedPaths, which the runtime does not interpret: runc would mount the
  * container's /dev/null there, which may be a link in a volume, or missing;
  * - makes linux.readonlyPaths read-only, before the runtime mounts a terminal;

@@ -14,7 +14,7 @@
 
 typedef struct LogLimits {
         uint64_t max_size;  /* in bytes; 0: no limit */
-        unsigned max_files; /* including the current one; 0 and 1 both stand for only that one */
+        unsigned max_files; /* including the current one; 0 and 1 both mean no other file */
 } LogLimits;
 
 typedef struct RotatedLog RotatedLog;
@@ -35,8 +35,8 @@ int rotated_log_open(RotatedLog *file, OpenedLog *ret);
 int rotated_log_rotate(RotatedLog *file, unsigned max_files, uint64_t realtime_usec,
                        OpenedLog *ret);
 
-/* Whether the error does not concern the container, such as a full disk; the file is then created
- * as soon as that is possible. */
+/* Whether the error is unrelated to the container, such as a full disk; the file is then created
+ * later. */
 bool rotated_log_may_open_later(int r);
 
 /* Removes the file of a container that has written nothing. */

@@ -115,8 +115,7 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         cleanup_free char *pid_file = path_join(bundle, "pid");
         char *words[] = {
                 WORD(runtime->program),
-                WORD("--systemd-cgroup"), /* or the program, and then everything starts again
-                                           * here */
+                WORD("--systemd-cgroup"), /* or the program: the command line then starts here */
                 WORD("--root"),
                 WORD(runtime->root),
                 WORD("--log"),

@@ -12,7 +12,7 @@
 
 typedef struct Runtime {
         const char *program; /* a path, or a name to look up in PATH */
-        const char *root;    /* the directory of its state */
+        const char *root;    /* its state directory */
         uint64_t timeout_usec;
         bool has_systemd_cgroup; /* systemd creates the cgroups of new containers */
 } Runtime;
@@ -22,8 +22,8 @@ enum {
         RUNTIME_MISSING = -ENOEXEC,
 };
 
-/* Becomes the runtime. Unlike execvp(3), it never makes a shell interpret a program that is damaged
- * or for another machine. Returns only on failure: -errno. */
+/* Becomes the runtime. Unlike execvp(3), it never runs a shell on a program that is damaged or
+ * built for another architecture. Returns only on failure: -errno. */
 int runtime_execute(char **argv);
 
 /* Makes standard input a pipe at end of file. /dev/null belongs to the node, and root in a
@@ -61,7 +61,7 @@ int runtime_read_pid(const char *file, pid_t *ret);
 /* Also removes the file that a killed runc has left: runc writes ".<name>" and renames it. */
 void runtime_remove_pid_file(const char *file);
 
-/* "delete --force", if the runtime knows the container. 0, or -errno and the reason. */
+/* "delete --force", if the container exists in the runtime. 0, or -errno and the reason. */
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);
 
 /* The last error in <bundle>/runtime.log, or in a similar log; the caller frees it, or NULL. */

@@ -52,7 +52,7 @@ static void kill_session_command(const SessionCommand *c) {
                 kill_command_group(c->pid);
 }
 
-/* A runtime that failed or timed out may have started the command before. */
+/* A runtime may have started the command before it failed or timed out. */
 static void kill_unstarted_command(const SessionCommand *c) {
         pid_t pid;
 

@@ -6,7 +6,7 @@
 
 #include "agent/shim/session-runtime.h"
 
-/* The session's ends of the command's streams, and the socket to the process that has the command.
+/* The session's ends of the command's streams, and the socket to the process that runs the command.
  * Each is -EBADF if there is none. */
 typedef struct SessionPipes {
         int input_fd;

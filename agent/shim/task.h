@@ -23,7 +23,7 @@ typedef struct TaskResult {
  * is reported, unless it has executed a program. */
 typedef int (*task_main_t)(void *userdata, Error *reterr);
 
-/* Called from task_reap(). The task is freed by then. */
+/* Called from task_reap(), after the task has been freed. */
 typedef void (*task_done_t)(const TaskResult *result, void *userdata);
 
 typedef struct TaskSpec {
@@ -44,7 +44,7 @@ int task_start(TaskList *tasks, const TaskSpec *spec);
 /* True if 'pid' was a task: 'done' has been called. */
 bool task_reap(TaskList *tasks, pid_t pid, int status);
 
-/* Limits the deadlines of all tasks to this one. */
+/* Shortens later deadlines of all tasks to this one. */
 void tasks_limit_deadline(TaskList *tasks, uint64_t deadline);
 
 /* Kills the tasks whose deadline has passed, with their process groups; their results follow as

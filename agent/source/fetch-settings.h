@@ -20,5 +20,5 @@ typedef struct ReportContent {
         const char *logs;          /* JSON: the containers, see report-log.h of mainstay-image */
 } ReportContent;
 
-/* Likewise. */
+/* The same for a report. */
 int fetch_settings_of_report(const Config *config, const ReportContent *content);

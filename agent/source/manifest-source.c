@@ -46,7 +46,7 @@ struct ManifestSource {
         sd_event_source *timer;
         ClockWatch *clock_watch;
         Child *child;
-        bool is_clock_set;  /* since the child was started */
+        bool is_clock_set;  /* the clock was set after the child was started */
         char *error;        /* why it has failed; NULL: it has not failed */
         SourceInUse in_use; /* the content of "current" */
         SourceInUse other;  /* the content of "next" */
@@ -230,7 +230,7 @@ static int accept_new_manifests(ManifestSource *source, Error *reterr) {
         return r < 0 ? r : 1;
 }
 
-/* If a response has not changed, it may be in "next", and not in use yet. */
+/* An unchanged response may be in "next", and not in use yet. */
 static void take_source_answer(ManifestSource *source, const ChildResult *result) {
         cleanup_error Error error = ERROR_NULL;
         SourceAnswer answer = { 0 };

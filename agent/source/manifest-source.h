@@ -17,9 +17,9 @@ typedef struct ManifestSourceConfig {
         sd_event *event;
         const char *name;        /* "staticPodURL": name of its directory, also shown to users */
         const char *state_dir;   /* its directory is <state_dir>/sources/<name> */
-        const char *helper_path; /* of mainstay-image */
+        const char *helper_path; /* path of mainstay-image */
         uint64_t interval_usec;
-        uint64_t jitter_usec;   /* a random delay of at most this length is added */
+        uint64_t jitter_usec;   /* maximum random delay that is added */
         uint64_t timeout_usec;  /* limit for one run of the helper */
         const char *stick_path; /* for a "file:" URL: nothing is fetched until a file appears at
                                  * this path; NULL: the URL of a server */
@@ -75,8 +75,8 @@ char *manifest_source_path(const ManifestSource *source, const char *which);
 /* The progress deadline of the index in use, in microseconds; 0: none. */
 uint64_t manifest_source_deadline_usec(const ManifestSource *source);
 
-/* Whether the pods of the index in use still have to become ready: 'ret_since' is the realtime when
- * it was fetched. No request is sent in the meantime, so that the previous index is kept. */
+/* Whether the pods of the index in use still have to become ready. 'ret_since' is the realtime at
+ * which it was fetched. No request is sent in the meantime, so that the previous index is kept. */
 bool manifest_source_is_on_trial(const ManifestSource *source, uint64_t *ret_since);
 
 /* During the trial, the index before the one in use, as an open directory of manifests that the

@@ -23,7 +23,7 @@ typedef struct SourceInUse {
         char *sha256;   /* digest and fleet of the index; NULL: none */
         char *fleet;
         uint64_t deadline_usec; /* its progress deadline; 0: none */
-        uint64_t fetched;       /* realtime; 0: not known */
+        uint64_t fetched;       /* realtime; 0: unknown */
 } SourceInUse;
 
 /* The content of a damaged file is ignored. */

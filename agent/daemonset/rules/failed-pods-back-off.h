@@ -8,7 +8,7 @@
 #include "agent/daemonset/rules/rules.h"
 
 typedef struct FailedPodsBackOff {
-        char hash[REVISION_HASH_SIZE]; /* of the revision */
+        char hash[REVISION_HASH_SIZE]; /* hash of the revision */
         uint64_t delay_usec;           /* 0: no pod has failed yet */
         uint64_t since;                /* when a pod was last replaced */
 } FailedPodsBackOff;

@@ -63,7 +63,7 @@ const char *daemonset_history_desired(const DaemonSetHistory *history) {
         return history->pinned[0] ? history->pinned : history->template_hash;
 }
 
-/* A copy in which control characters are blanks. */
+/* A copy with control characters replaced by blanks. */
 static char *copy_as_one_line(const char *text) {
         char *copy = strdup(text);
 

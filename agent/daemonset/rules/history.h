@@ -23,8 +23,8 @@ typedef struct DaemonSetHistory {
         char *set;         /* the set at that time: JSON; or NULL */
         bool is_orphaning; /* the set is being deleted with --cascade=orphan, so its pods stay */
         char *selector;    /* JSON; immutable while there are pods */
-        LIST_OF(ControllerRevision) revisions;  /* by number */
-        char template_hash[REVISION_HASH_SIZE]; /* of the manifest's template */
+        LIST_OF(ControllerRevision) revisions;  /* sorted by number */
+        char template_hash[REVISION_HASH_SIZE]; /* hash of the manifest's template */
         char pinned[REVISION_HASH_SIZE]; /* the revision that is desired instead until the manifest
                                           * changes; or "" */
         char last_available[REVISION_HASH_SIZE]; /* the last revision that was available: the good
@@ -32,8 +32,8 @@ typedef struct DaemonSetHistory {
                                                   */
         char *pin_reason;                        /* a message of one line */
         uint64_t created;                        /* realtime at which the set was first desired */
-        uint64_t rollout_since; /* time since which the desired revision has been desired; 0: it is
-                                 * available */
+        uint64_t rollout_since; /* time at which the desired revision became the desired one; 0: it
+                                 * is available */
 } DaemonSetHistory;
 
 void daemonset_history_done(DaemonSetHistory *history);

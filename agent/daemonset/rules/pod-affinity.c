@@ -23,7 +23,7 @@ void pod_affinity_mismatch_done(PodAffinityMismatch *mismatch) {
         *mismatch = (PodAffinityMismatch){ 0 };
 }
 
-/* Labels of namespaces are not known, except that each namespace has the label with its name. */
+/* Labels of namespaces are unknown, except that each namespace has the label with its name. */
 static bool term_selects_namespace(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod,
                                    const char *namespace) {
         static char name_key[] = "kubernetes.io/metadata.name";

@@ -17,8 +17,8 @@
 /* The findings of one control. */
 typedef struct Finding {
         PodSecurityReview *review;
-        bool is_in_pod;    /* in the pod's own settings */
-        char **containers; /* in these containers, by name */
+        bool is_in_pod;    /* found in the pod's own settings */
+        char **containers; /* names of the containers in which it was found */
         char **values;     /* values that are not allowed: sorted, without duplicates */
 } Finding;
 

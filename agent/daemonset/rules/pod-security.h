@@ -21,8 +21,8 @@ enum {
 /* The level that a namespace enforces. */
 typedef struct PodSecurityPolicy {
         PodSecurityLevel level;
-        unsigned minor; /* of version 1.<minor> */
-        bool is_latest; /* configured as "latest", for which 'minor' stands */
+        unsigned minor; /* minor version: 1.<minor> */
+        bool is_latest; /* configured as "latest"; 'minor' is the newest version */
 } PodSecurityPolicy;
 
 /* The namespace labels that enforce a level. */

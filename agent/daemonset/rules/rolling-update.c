@@ -117,7 +117,7 @@ static void plan_on_delete_update(const DaemonSetPodStates *pods, size_t current
                 plan->creates_pod = !has_old_revision_pod(pods) && !has_terminal_current_pod(pods);
 }
 
-/* No pod is created, but an update under way is completed. */
+/* No pod is created, but an update in progress is completed. */
 static void plan_continued_pods(const DaemonSet *set, const DaemonSetPodStates *pods,
                                 size_t current, size_t old, bool keep[], DaemonSetPlan *plan) {
         if (has_max_surge(set))

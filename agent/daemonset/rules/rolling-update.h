@@ -30,7 +30,7 @@ typedef struct DaemonSetPlan {
         bool is_available;     /* the desired revision has been ready for minReadySeconds */
         bool is_settled;       /* the update is complete: only an event can change the plan */
         bool is_syncing;       /* the state of a pod is unknown, so all pods are kept */
-        uint64_t ready_since;  /* time since which the pod of the desired revision is ready; 0: it
+        uint64_t ready_since;  /* time at which the pod of the desired revision became ready; 0: it
                                 * is not ready */
         uint64_t again_at;     /* time at which the plan changes without an event; 0: never */
 } DaemonSetPlan;

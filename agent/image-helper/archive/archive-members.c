@@ -23,7 +23,7 @@ enum {
 
 struct ImageArchive {
         int fd;
-        ArchiveMember *members; /* by name, then by order */
+        ArchiveMember *members; /* sorted by name, then by order */
         size_t n_members;
 };
 

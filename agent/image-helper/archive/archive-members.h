@@ -9,9 +9,9 @@
 typedef struct ArchiveMember {
         char *name;        /* clean: "blobs/sha256/…" */
         char *link;        /* clean name of the link's target, or NULL */
-        uint64_t position; /* of its header */
+        uint64_t position; /* position of its header */
         uint64_t size;
-        size_t order; /* in the archive */
+        size_t order; /* position among the members */
 } ArchiveMember;
 
 typedef struct ImageArchive ImageArchive;

@@ -28,7 +28,7 @@ struct ByteStream {
         bool is_raw;             /* the archive has no members, so its blocks are read directly */
         bool is_empty;           /* the archive has no data to decompress */
         ByteStream *below;
-        Gunzip *gunzip;     /* decompresses 'below'; NULL: an archive does, or nothing */
+        Gunzip *gunzip;     /* decompresses 'below'; NULL: libarchive or nothing does */
         TarPatch *patch;    /* applies 'below', the operations of a delta, to its base */
         const char *header; /* 'below' starts with it, and the bytes after it are read; or NULL */
         size_t header_length;
@@ -142,7 +142,7 @@ static int archive_error_text(struct archive *archive, const ByteStream *below, 
                           text ? text : "cannot be read");
 }
 
-/* A filter for which libarchive would run a program counts as missing. */
+/* A filter for which libarchive would run a program is treated as unsupported. */
 static int open_archive_reader(struct archive *archive, ByteStream *below, Error *reterr) {
         if (archive_read_set_callback_data(archive, below) != ARCHIVE_OK ||
             archive_read_set_read_callback(archive, on_archive_read) != ARCHIVE_OK ||

@@ -23,18 +23,18 @@ typedef struct CatalogBlob {
 } CatalogBlob;
 
 typedef struct CatalogImage {
-        char digest[DIGEST_SIZE]; /* of the manifest; in docker archives, of the configuration */
-        char index_digest[DIGEST_SIZE]; /* of the multi-platform index, or "" */
+        char digest[DIGEST_SIZE];       /* digest of the manifest or, in docker archives, of the
+                                           configuration */
+        char index_digest[DIGEST_SIZE]; /* digest of the multi-platform index, or "" */
         char **names;                   /* as in the archive: "busybox:latest", "latest" */
-        char *refusal; /* why the image cannot be used here, or NULL, and then all members below are
-                        * set
-                        */
+        char *refusal; /* why the image cannot be used here; NULL: it can, and all members below are
+                        * set */
         CatalogBlob manifest; /* has no member in docker archives */
         CatalogBlob config;
         ImageConfig *settings;
         CatalogBlob *layers; /* lowest first, as many as there are DiffIDs */
-        CatalogBlob *delta;  /* as many: their replacements in a delta; layers without one have no
-                              * digest here. NULL: not from a delta (image-delta.h) */
+        CatalogBlob *delta;  /* one for each layer: its replacement in a delta; no digest: there is
+                              * none. NULL: not from a delta (image-delta.h) */
         char base_config[DIGEST_SIZE]; /* for a delta: configuration of the image on which it is
                                         * based
                                         */
@@ -43,7 +43,7 @@ typedef struct CatalogImage {
 typedef struct Catalog {
         const ImageArchive *source; /* borrowed */
         const Store *store;         /* for layers that a delta omits; borrowed */
-        int blob_fd;                /* of the last such layer that was opened */
+        int blob_fd;                /* the last such layer that was opened */
         CatalogImage *images;
         size_t n_images;
         const CatalogImage *chosen; /* image whose layers are read; borrowed */
@@ -73,7 +73,8 @@ int catalog_take_config(CatalogImage *image, const char *text, size_t length, Er
 int catalog_read_oci(Catalog *catalog, Error *reterr);
 int catalog_read_docker(Catalog *catalog, Error *reterr);
 
-/* The name of its format in containers-policy.json(5): "oci-archive" or "docker-archive". */
+/* The name of the image's format in containers-policy.json(5): "oci-archive" or
+ * "docker-archive". */
 const char *catalog_image_transport(const CatalogImage *image);
 
 /* The blob from which layer 'i' is read: the delta's, or the layer's own. */
@@ -91,7 +92,7 @@ void catalog_image_drop_delta(CatalogImage *image);
 void catalog_image_drop_large_delta_blobs(CatalogImage *image, const bool *missing,
                                           uint64_t *ret_delta, uint64_t *ret_layers);
 
-/* The sum of its compressed layers. */
+/* The total size of its compressed layers. */
 uint64_t catalog_image_size(const CatalogImage *image);
 
 /* Prints the archive's images on standard output as one JSON document. */

@@ -20,7 +20,7 @@ struct Gunzip {
         gunzip_source_t source;
         void *userdata;
         struct inflate_state state;
-        bool is_between; /* members */
+        bool is_between; /* before or between members */
         bool is_over;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reads gzip with ISA-L, if built with it: it is twice as fast as zlib, which would take most of
- * the time of unpacking. Without ISA-L, libarchive reads gzip. */
+ * the unpacking time. Without ISA-L, libarchive reads gzip. */
 
 #include "common/error.h"
 

@@ -32,7 +32,7 @@ typedef enum TarNameKind {
 int tar_name_classify(const char *base, TarNameKind *ret_kind, const char **ret_hidden,
                       Error *reterr);
 
-/* Whether it is in a directory of aufs metadata. */
+/* Whether the directory 'parent' belongs to the metadata of aufs. */
 bool tar_name_is_aufs(const char *parent);
 
 /* Whether a parent directory looks like a whiteout, which never happens in a valid layer. */

@@ -13,10 +13,10 @@
 int tar_write_header(int fd, const char *name, uint64_t size);
 int tar_write_padding(int fd, uint64_t size);
 
-/* All three. */
+/* Writes the header, 'data' and the padding. */
 int tar_write_file(int fd, const char *name, const void *data, size_t length);
 
-/* Writes all three, with 'size' bytes from 'from'; -EBADMSG if it has fewer. */
+/* The same with 'size' bytes from 'from'; -EBADMSG if it has fewer. */
 int tar_write_from(int fd, const char *name, int from, uint64_t size);
 
 /* Writes the end of the tar. */

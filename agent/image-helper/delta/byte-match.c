@@ -5,7 +5,7 @@
 
 enum {
         BLOCK_MIN = 64,
-        BLOCKS_MAX = 128 * 1024 /* of the old file, so that their table is small */
+        BLOCKS_MAX = 128 * 1024 /* limits the table of the old file's blocks */
 };
 
 #define FACTOR UINT32_C(0x9E3779B1) /* odd, so that every byte of the block affects the hash */
@@ -21,7 +21,7 @@ typedef struct BlockTable {
 typedef struct Matching {
         const uint8_t *old, *new;
         uint64_t n_old, n_new;
-        uint64_t done;   /* of the new file */
+        uint64_t done;   /* bytes of the new file */
         uint64_t behind; /* the position in the old file after the last match */
         bool is_behind;  /* there has been a match */
         byte_match_t each;

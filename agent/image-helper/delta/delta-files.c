@@ -11,14 +11,14 @@
 #include "common/text.h"
 
 enum {
-        SIZE_FACTOR_MAX = 10,    /* of similar files, … */
+        SIZE_FACTOR_MAX = 10,    /* limit for similar files, … */
         SMALL_BYTES = 64 * 1024, /* … except for small ones */
         MOVED_MAX = 64           /* candidates that are compared */
 };
 
 typedef enum ClaimKind {
         CLAIM_OPAQUE, /* hides the content of lower layers below it */
-        CLAIM_HIDDEN, /* it does not exist: a whiteout */
+        CLAIM_HIDDEN, /* the name does not exist: a whiteout */
         CLAIM_DIRECTORY,
         CLAIM_FILE,
         CLAIM_OTHER,
@@ -28,7 +28,7 @@ typedef struct Claim {
         char *name; /* owned, because the name that a whiteout hides differs from the name of the
                      * entry */
         const ScannedEntry *entry;
-        const uint8_t *data; /* of the layer */
+        const uint8_t *data; /* bytes of the layer */
         size_t layer, order; /* within a layer the last one wins; a whiteout comes before all
                               * others */
         ClaimKind kind;

@@ -47,9 +47,9 @@ typedef struct DeltaPart {
 typedef struct DeltaMaker {
         Store *store;
         DeltaSide old, new;
-        DeltaLayer *layers; /* of the old image */
+        DeltaLayer *layers; /* layers of the old image */
         size_t n_layers;
-        DeltaFiles files; /* of the old image */
+        DeltaFiles files; /* files of the old image */
         DeltaPart *parts; /* one for each layer of the new image */
         size_t n_parts;
 } DeltaMaker;

@@ -9,7 +9,7 @@
  * archive, which starts with a slash or a dot. */
 typedef struct DeltaInput {
         const char *name;
-        int fd; /* of the archive, or -EBADF; borrowed */
+        int fd; /* the archive, or -EBADF; borrowed */
 } DeltaInput;
 
 /* A delta as blobs. */
@@ -17,7 +17,7 @@ typedef struct DeltaArtifact {
         char *manifest; /* the manifest's text; the caller frees it */
         json_t *blobs; /* receives [{"digest": …, "size": …}, …]: the blobs that are not blobs of
                         * the image itself */
-        char base[DIGEST_SIZE]; /* of the old image's configuration */
+        char base[DIGEST_SIZE]; /* digest of the old image's configuration */
 } DeltaArtifact;
 
 /* Calls a function for each blob of the delta, with a file positioned at its start. Returns the

@@ -124,7 +124,7 @@ int image_delta_read(const ImageProvider *source, const OciDescriptor *descripto
         if (r < 0)
                 return r;
         memcpy(image->digest, target.digest, DIGEST_SIZE);
-        /* It omits layers. */
+        /* A delta omits layers. */
         whole.check_layer = NULL;
         r = image_manifest_read(&whole, &target, image, reterr);
         if (r != 0)

@@ -6,17 +6,17 @@
  * manifest has
  *
  *     artifactType   application/vnd.io.github.containers.oci-delta.v1
- *     subject        the new image's manifest: by it a registry lists the artifact as a referrer
+ *     subject        the new image's manifest, whose referrers in a registry include the artifact
  *     annotations    io.github.containers.delta.target          digest of the new image's manifest
  *                    io.github.containers.delta.source          of the old one's manifest
  *                    io.github.containers.delta.source-config   of the old one's configuration
- *                    io.github.containers.delta.reused, …reused-diff-id   layers that it leaves
- *                    out, because the old image has them
+ *                    io.github.containers.delta.reused, …reused-diff-id   layers that it
+ *                    omits, because the old image has them
  *     layers         blobs, each with the annotation io.github.containers.delta.content:
  *                    image-manifest, image-config: of the new image, whole
  *                    image-layer: with io.github.containers.delta.to, the digest of the layer that
- *                    it makes; of the type application/vnd.tar-diff (tar-patch.h), whose source is
- *                    the old image, or the layer itself, packed in any way
+ *                    it creates; of the type application/vnd.tar-diff (tar-patch.h), whose source
+ *                    is the old image, or the layer itself with any compression
  *                    others, such as cosign-signature, are ignored
  *
  * The old image is found by its configuration: unlike the manifest's digest, the configuration's

@@ -10,7 +10,7 @@
 #include <archive_entry.h>
 
 enum {
-        ADD_BYTES = 64 * 1024, /* of one operation */
+        ADD_BYTES = 64 * 1024, /* limit of one operation */
         VARINT_BYTES_MAX = 10
 };
 
@@ -23,7 +23,7 @@ struct TarDiffWriter {
         struct archive *archive; /* the zstd stream */
         const uint8_t *pending;  /* data that has not been written yet */
         uint64_t n_pending;
-        char *path; /* of the source */
+        char *path; /* path of the source */
         uint64_t position;
         uint8_t sums[ADD_BYTES];
 };

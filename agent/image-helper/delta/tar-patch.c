@@ -16,7 +16,7 @@ struct TarPatch {
         const LayerView *base;
         tar_patch_source_t source;
         void *userdata;
-        const uint8_t *unread; /* of the operations */
+        const uint8_t *unread; /* unread operations */
         size_t n_unread;
         unsigned n_operations;
         uint64_t length; /* bytes emitted so far */
@@ -24,7 +24,7 @@ struct TarPatch {
         uint64_t left; /* bytes that the operation still emits */
         int fd;        /* source; negative: none has been opened */
         uint64_t position;
-        char path[TAR_NAME_LENGTH_MAX + 1]; /* of the source, for messages */
+        char path[TAR_NAME_LENGTH_MAX + 1]; /* path of the source, for messages */
 };
 
 /* ---- reading operations ---- */

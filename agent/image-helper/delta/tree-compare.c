@@ -118,7 +118,7 @@ static bool same_time(const struct stat *a, const struct stat *b) {
         return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* A whiteout's time is the time when it was created. */
+/* The time of a whiteout is not compared, because it is the time when the whiteout was created. */
 static bool same_metadata(const ComparedPair *pair) {
         const struct stat *a = &pair->sound, *b = &pair->here;
 

@@ -19,7 +19,7 @@ typedef struct ComparedLink {
 } ComparedLink;
 
 typedef struct TreeComparison {
-        bool repairs;  /* replace faulty entries by sound ones */
+        bool repairs;  /* replace faulty entries with sound ones */
         char **faults; /* messages, at most COMPARE_FAULTS_MAX */
         unsigned n_faults;
         ComparedLink links[COMPARE_LINKS]; /* hashed by inode, as many as fit */

@@ -11,8 +11,8 @@ enum {
 #define BLANKS " \t"
 
 typedef struct Instruction {
-        const char *name;   /* of a Dockerfile */
-        const char *member; /* of the configuration */
+        const char *name;   /* name in a Dockerfile */
+        const char *member; /* member of the configuration */
         int (*apply)(json_t *config, const char *member, const char *value, Error *reterr);
 } Instruction;
 
@@ -104,7 +104,7 @@ static int apply_directory(json_t *config, const char *member, const char *value
         return apply_text(config, member, value, reterr);
 }
 
-/* A text that is not an array is a command of the shell, as in a Dockerfile. */
+/* A text that is not an array is a shell command, as in a Dockerfile. */
 static int apply_command(json_t *config, const char *member, const char *value, Error *reterr) {
         json_t *array = NULL;
         int r;

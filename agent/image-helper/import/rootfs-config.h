@@ -6,7 +6,7 @@
 
 #include "agent/image-helper/pull/document.h"
 
-/* Applies one change to 'config', the member of that name of an image configuration. A change is a
+/* Applies one change to 'config', the member "config" of an image configuration. A change is a
  * Dockerfile instruction as accepted by podman-import(1) ("CMD [\"/bin/sh\"]", "ENV=A=b"; the names
  * of the image specification, such as "WorkingDir", are also accepted), or a JSON object with
  * members of the configuration. 0, -EINVAL with a message, or -ENOMEM. */

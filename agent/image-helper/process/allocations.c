@@ -2,11 +2,11 @@
 
 /* This file is only for the program mainstay-image, which exits if an allocation fails, and is
  * started again later. Libraries that parse untrusted bytes do not all survive a failed allocation:
- * libarchive (3.6) writes through a pointer that it has not checked, or gives an entry without its
- * name, libcurl returns partial results. Memory is limited, so an image can provoke this.
+ * libarchive (3.6) writes through a pointer that it has not checked, or returns an entry without
+ * its name; libcurl returns partial results. Memory is limited, so an image can provoke this.
  *
  * Functions that a program defines under these names are also called by its libraries. A sanitizer
- * has its own allocators; if allocations are to fail in tests, failing-allocations.c calls
+ * has its own allocators; in tests with failing allocations, failing-allocations.c calls
  * end_for_lack_of_memory(). */
 
 #include "agent/image-helper/process/parent-check.h"

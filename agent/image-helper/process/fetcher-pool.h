@@ -46,7 +46,7 @@ typedef struct FetchReply {
         uint32_t id;
         uint32_t endpoint;
         int secret; /* index of the Secret whose credentials were used */
-        int r;      /* as registry_client_get() */
+        int r;      /* result of registry_client_get() */
         char media_type[128];
         char message[FETCH_MESSAGE_SIZE];
 } FetchReply;

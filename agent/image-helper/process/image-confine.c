@@ -61,8 +61,8 @@ static int drop_capabilities(uint64_t keep, Error *reterr) {
         return r < 0 ? error_setf(reterr, -r, "cannot drop privileges: %s", strerror(-r)) : 0;
 }
 
-/* Landlock does not restrict owners, modes and attributes: they could be changed by an absolute
- * path. If this is not permitted, the agent's unit makes the system read-only. */
+/* Landlock does not restrict changes of owners, modes and attributes, which are possible through
+ * absolute paths. If chroot is not permitted, the agent's unit still makes the system read-only. */
 static void enter_store(int store_fd) {
         if (HAS_SANITIZER || fchdir(store_fd) < 0 || chroot(".") < 0)
                 return;

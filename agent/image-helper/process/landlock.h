@@ -10,7 +10,7 @@
 /* Descriptors of directories that stay accessible; negative for none. */
 typedef struct LandlockRules {
         int read_beneath;
-        int write_beneath;   /* with reading */
+        int write_beneath;   /* includes reading */
         bool reads_anything; /* only restrict writing */
 } LandlockRules;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An image's configuration, application/vnd.oci.image.config.v1+json, as far as it is needed to run
- * the image. Labels, ports and history are ignored. */
+/* An image's configuration, application/vnd.oci.image.config.v1+json, reduced to the members that
+ * are needed to run the image. Labels, ports and history are ignored. */
 
 #include "agent/image-helper/pull/digest.h"
 #include "common/error.h"

@@ -169,7 +169,7 @@ static bool is_candidate(const json_t *entry) {
 static int search_index(IndexSearch *search, const OciDescriptor *descriptor, unsigned depth,
                         Error *reterr);
 
-/* Keeps the message for an index that has no platform, or only others. 1, or -ENOMEM. */
+/* Keeps the message for an index without platforms, or with other platforms only. 1, or -ENOMEM. */
 static int refuse_platforms(IndexSearch *search, const json_t *manifests) {
         const json_t *item, *other = NULL;
         size_t i;

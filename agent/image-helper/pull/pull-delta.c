@@ -64,7 +64,7 @@ static bool has_other_image(const RegistryPull *pull, const char *reference) {
         return false;
 }
 
-/* ---- which one ---- */
+/* ---- choosing a delta ---- */
 
 static int fetch_json(RegistryPull *pull, RegistryObjectKind kind, const char *name,
                       const char *digest, json_t **ret, Error *reterr) {
@@ -157,7 +157,7 @@ static int choose_delta(RegistryPull *pull, const json_t *referrers, Error *rete
         return error_setf(reterr, ENOENT, "the image that it is based on is not in the store");
 }
 
-/* ---- which parts of it ---- */
+/* ---- choosing its blobs ---- */
 
 static void report_delta(const CatalogImage *image, uint64_t delta, uint64_t layers) {
         char text[256];

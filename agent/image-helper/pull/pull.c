@@ -363,7 +363,7 @@ static int on_pull_tick(void *userdata, Error *reterr) {
         return fetcher_pool_check(&pull->fetchers, reterr);
 }
 
-/* Its fetcher has closed the pipe, but has not replied yet. */
+/* The fetcher of the blob has closed the pipe, but has not replied yet. */
 static bool is_without_fetcher(const LayerDownload *blob) {
         struct pollfd fd = { .fd = blob->wakeup_read_fd };
 

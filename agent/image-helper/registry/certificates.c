@@ -2,7 +2,7 @@
 
 /* Registry certificates: /etc/containers/certs.d/<host[:port]>/ and /etc/docker/certs.d/…, as in
  * Docker, Podman and CRI-O. Fetchers run as an unprivileged user that cannot read root's keys, so
- * the files are copied into memory files, whose descriptors are handed on. */
+ * the files are copied into memory files, whose descriptors are passed on. */
 
 #include "agent/image-helper/registry/endpoint.h"
 

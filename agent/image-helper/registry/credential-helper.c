@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Docker credential helpers: a program of the administrator that reads a server's name and prints
- * {"Username": …, "Secret": …}. It runs without a shell, and its name is checked strictly because
- * it comes from a document. */
+/* Docker credential helpers: programs installed by the administrator that read a server's name and
+ * print {"Username": …, "Secret": …}. A helper runs without a shell, and its name is checked
+ * strictly because it comes from a document. */
 
 #include "agent/image-helper/registry/registry-credentials.h"
 
@@ -92,8 +92,7 @@ static int run_credential_helper(const char *program, const char *server, char *
                 return error_setf(reterr, -r, "cannot be started: %s", strerror(-r));
         if (n < 0)
                 return error_setf(reterr, (int) -n, "%s", strerror((int) -n));
-        /* On failure, a helper prints a message for humans on standard output, which may be any
-         * text. */
+        /* On failure, a helper prints an arbitrary message for humans on standard output. */
         if (status != 0)
                 return strstr(answer, "not found") ? -ENOENT : error_setf(reterr, EIO, "failed");
         return 0;

@@ -13,12 +13,12 @@
 #include <time.h>
 
 enum {
-        CONNECT_TIMEOUT_MSEC = 30 * 1000, /* as containerd */
+        CONNECT_TIMEOUT_MSEC = 30 * 1000, /* like containerd */
         STALL_BYTES_PER_SEC = 256,        /* a transfer slower than this … */
-        STALL_SEC = 20,                   /* … for so long has stalled */
+        STALL_SEC = 20,                   /* … for this long has stalled */
         HEADER_BYTES_MAX = 64 * 1024,
         BUFFER_BYTES = 256 * 1024,
-        BUFFER_BYTES_MIN = 1024, /* of libcurl */
+        BUFFER_BYTES_MIN = 1024, /* minimum of libcurl */
         ADDRESS_SIZE = 64
 };
 
@@ -35,9 +35,9 @@ typedef struct TransportExchange {
         TransportResponse *reply;
         HttpTransport *http;
         CurlTransfer transfer;
-        uint64_t position;        /* of the next byte */
+        uint64_t position;        /* position of the next byte */
         uint64_t body_started_at; /* boot time */
-        uint64_t range_start;     /* of Content-Range; UINT64_MAX: none */
+        uint64_t range_start;     /* start in Content-Range; UINT64_MAX: none */
         bool is_connected;        /* and may require credentials */
         char refused_address[ADDRESS_SIZE];
         size_t n_words;
@@ -63,7 +63,7 @@ static void take_media_type(TransportResponse *reply, const char *value) {
                                 value);
 }
 
-/* 0: it is not a date as of RFC 9110, 5.6.7. */
+/* 0: not a date according to RFC 9110, 5.6.7. */
 static int64_t parse_http_date(const char *value) {
         struct tm tm = { 0 };
         const char *end = strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm);

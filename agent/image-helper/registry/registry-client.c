@@ -35,7 +35,7 @@ static const BackOffLimits retry_limits = { 400 * USEC_PER_MSEC, 6400 * USEC_PER
         "application/vnd.docker.distribution.manifest.list.v2+json, " \
         "application/vnd.docker.distribution.manifest.v2+json"
 
-/* In URLs and in messages. */
+/* The kinds of objects in URLs and in messages. */
 static const struct {
         const char *path, *query, *word;
 } registry_object_words[] = {
@@ -72,7 +72,7 @@ typedef struct RegistryTransfer {
         unsigned redirects; /* followed in this attempt */
         TransportFault fault;
         uint64_t retry_after_sec;
-        char *media_type; /* of 128 bytes */
+        char *media_type; /* buffer of 128 bytes */
 } RegistryTransfer;
 
 static int on_registry_data(const void *data, size_t length, uint64_t position, void *userdata) {

@@ -15,5 +15,5 @@ int registry_token_get(HttpTransport *http, const Endpoint *endpoint, const Chal
 
 /* Whether a password of the registry may be sent to that host: the registry itself, a sub- or
  * parent domain, or a sibling in its parent domain, like "auth.docker.io" for
- * "registry-1.docker.io". Both names are without port. */
+ * "registry-1.docker.io". Neither name includes a port. */
 bool token_server_is_trusted(const char *server, const char *registry);

@@ -15,7 +15,8 @@ static inline void url_cleanupp(CURLU **url) {
         curl_url_cleanup(*url);
 }
 
-/* A part; for the port, the scheme's default if none is given; curl's memory, or NULL. */
+/* A part of the URL in curl's memory, or NULL. The port is the scheme's default if none is
+ * given. */
 static char *get_url_part(CURLU *url, CURLUPart which) {
         char *text = NULL;
 
@@ -51,7 +52,7 @@ int url_resolve_location(const char *base, const char *location, bool may_be_pla
         if (!is_fine)
                 return error_setf(reterr, EPROTO, "it redirects to '%.256s', which is not https",
                                   strna(shown));
-        /* curl would send a user and password in the URL by itself. */
+        /* Otherwise curl would send a user and password that are part of the URL. */
         (void) curl_url_set(url, CURLUPART_USER, NULL, 0);
         (void) curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
         (void) curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);

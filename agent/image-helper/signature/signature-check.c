@@ -13,7 +13,7 @@
 #include "common/text.h"
 
 enum {
-        KEYS_MAX = 64 /* of one rule */
+        KEYS_MAX = 64 /* limit of one rule */
 };
 
 /* The stage that the check of a signature reached; the message of the signature that got furthest
@@ -28,7 +28,7 @@ typedef enum SignatureProgress {
 
 typedef struct RequirementCheck {
         const json_t *requirement;
-        const char *reference; /* that the pod names */
+        const char *reference; /* the name that the pod uses */
         const char *const *digests;
         PublicKey *keys[KEYS_MAX];
         size_t n_keys;

@@ -27,7 +27,7 @@ typedef struct SignatureCollection {
         const ImageArchive *archive;
         const char *const *digests;
         SignatureSet *set;
-        size_t n_documents; /* number of documents that were read, or could not be */
+        size_t n_documents; /* number of documents that were read, or that could not be read */
         Error *unreadable;
 } SignatureCollection;
 

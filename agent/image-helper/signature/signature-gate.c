@@ -14,10 +14,10 @@
 typedef struct SignatureGate {
         const PullSettings *settings;
         Store *store;
-        const char *digests[3]; /* of the image and of the index, terminated by NULL */
+        const char *digests[3]; /* digests of the image and the index, terminated by NULL */
         char index_digest[DIGEST_SIZE];
         SignatureSet set;
-        Error unreadable; /* why not all signatures could be read */
+        Error unreadable; /* why some signatures could not be read */
 } SignatureGate;
 
 static void signature_gate_done(SignatureGate *gate) {
@@ -213,7 +213,7 @@ static bool index_lists_image(const FetchedDocument *document, const char *diges
         return false;
 }
 
-/* 0 with the digest, which is that of the bytes; or -errno. */
+/* 0 with the digest, which matches the bytes; or -errno. */
 static int fetch_referenced_document(StoredCheck *check, FetchedDocument *ret,
                                      char ret_digest[static DIGEST_SIZE]) {
         const ImageReference *reference = &check->reference;
@@ -270,7 +270,7 @@ static int check_signatures_at_registry(StoredCheck *check, Error *reterr) {
         return found < 0 ? found : r;
 }
 
-/* If the registry has no signatures either, the message still says why the stored ones are not
+/* If the registry has no signatures either, the message still explains why the stored ones are not
  * sufficient. */
 static int check_signatures_again(StoredCheck *check, Error *reterr) {
         SignatureGate *gate = &check->gate;

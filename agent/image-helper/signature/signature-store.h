@@ -13,9 +13,9 @@
 #include "agent/image-helper/signature/sigstore-signature.h"
 #include "agent/image-helper/store/store.h"
 
-/* Puts the signatures before those that are stored; the last ones are dropped if there are too many
- * to be read again. 'index_digest' is the digest of the index that led to the image; NULL: no index
- * is known. 0 or -errno. */
+/* Inserts the signatures before the stored ones; the last ones are dropped if there would be too
+ * many to read back. 'index_digest' is the digest of the index that led to the image; NULL: no
+ * index is known. 0 or -errno. */
 int signature_store_write(Store *store, const char *digest, const char *index_digest,
                           const SignatureSet *set, Error *reterr);
 

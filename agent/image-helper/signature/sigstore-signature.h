@@ -23,7 +23,7 @@ enum {
 typedef struct SigstoreSignature {
         char *document; /* the payload, or the bundle */
         size_t length;
-        char *signature; /* of the payload, in base64; NULL: the document is a bundle */
+        char *signature; /* signature of the payload, in base64; NULL: the document is a bundle */
 } SigstoreSignature;
 
 /* The signatures of one image. */
@@ -56,7 +56,7 @@ void signed_content_done(SignedContent *content);
 
 /* The subject of a signature. */
 typedef struct SignatureClaims {
-        char digest[DIGEST_SIZE]; /* of the manifest or the index */
+        char digest[DIGEST_SIZE]; /* digest of the manifest or the index */
         char *reference;          /* "example.com/app", "example.com/app:1"; NULL: not signed */
 } SignatureClaims;
 

@@ -19,10 +19,10 @@
 
 typedef struct ImageCollection {
         Store *store;
-        int layout_fd;         /* of a directory; or negative */
-        int blob_fd;           /* of the last layer that was opened in it */
+        int layout_fd;         /* a directory with an OCI layout; or negative */
+        int blob_fd;           /* the last layer that was opened in it */
         ImageArchive *archive; /* or NULL */
-        Catalog *catalog;      /* of the archive */
+        Catalog *catalog;      /* images of the archive */
         FetcherPool *fetchers; /* or NULL */
         uint32_t endpoint;
         CatalogImage own;          /* for a layout or a registry */
@@ -306,7 +306,7 @@ static int publish_staged_blobs(Store *store, Error *reterr) {
         return r < 0 ? r : store_publish_record(store, reterr);
 }
 
-/* It is stored only under its digest: the index specifies its name. */
+/* The image is stored only under its digest: the index specifies its name. */
 static int publish_collected_image(ImageCollection *collection, const char *reference,
                                    Error *reterr) {
         const CatalogImage *image = collection->image;

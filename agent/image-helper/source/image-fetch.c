@@ -41,7 +41,7 @@ typedef struct ImageFetch {
         SourceSettings source;
         SourceTransfer transfer;
         SourceIndex index;
-        const SourceIndexPlatform *platform; /* for the image, from the index */
+        const SourceIndexPlatform *platform; /* the chosen platform of the image in the index */
         const SourceIndexDelta *delta;       /* the delta in use; NULL: none */
         Store *store;
         StoreView *view;
@@ -51,7 +51,7 @@ typedef struct ImageFetch {
         FetchedBlob *blobs; /* one for each layer */
         size_t n_blobs;
         uint64_t total, done; /* bytes of the missing blobs */
-        int arriving_fd;      /* of the blob that is being fetched */
+        int arriving_fd;      /* the blob that is being fetched */
         uint64_t next_tick;
 } ImageFetch;
 

@@ -272,7 +272,7 @@ static int send_source_request(const SourceFetcher *fetcher, const SourceRequest
         return sendmsg(fetcher->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* It has closed its socket. */
+/* The fetcher has closed its socket. */
 static int explain_end_of_fetcher(SourceFetcher *fetcher, Error *reterr) {
         int status = 0;
         pid_t pid = fetcher->pid;

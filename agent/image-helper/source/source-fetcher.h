@@ -32,7 +32,7 @@ typedef struct SourceReply {
         bool is_unchanged;    /* the server's content has not changed since that ETag */
         bool was_interrupted; /* a part has arrived: another request may fetch the rest */
         uint64_t received;    /* bytes written to the descriptor */
-        unsigned n_requests;  /* including those to which redirects led */
+        unsigned n_requests;  /* including those after redirects */
         char etag[TRANSPORT_ETAG_SIZE];
         char message[SOURCE_MESSAGE_SIZE];
 } SourceReply;

@@ -28,7 +28,7 @@ typedef struct IndexUpdate {
         json_t *in_use;    /* source.json of "current"; NULL: nothing is in use */
         SourceIndex known; /* the index of "current"; empty: there is none */
         SourceBody body, signature;
-        char sha256[SHA256_HEX_SIZE]; /* of the index */
+        char sha256[SHA256_HEX_SIZE]; /* hash of the index */
         SourceTrust trust;
         SourceIndex index;
 } IndexUpdate;
@@ -50,7 +50,7 @@ static bool is_judged_by_configuration(const IndexUpdate *update, const json_t *
                streq_ptr(json_text(state, "configuredKeys"), update->trust.configured);
 }
 
-/* Read for the names of files whose contents are present. If it is damaged, everything is
+/* The index in use lists the files whose contents are present. If it is damaged, everything is
  * fetched. */
 static void read_known_index(IndexUpdate *update) {
         cleanup_free char *text = NULL;

@@ -7,7 +7,7 @@
 #include "agent/image-helper/source/source-store.h"
 #include "agent/image-helper/source/source-transfer.h"
 
-/* As update_source(). */
+/* Like update_source(). */
 int update_index_source(SourceTransfer *transfer, const SourceSettings *settings,
                         SourceStore *store, Error *reterr);
 

@@ -8,8 +8,8 @@
 
 typedef struct SourceSettings {
         json_t *document;
-        const char *url;            /* of the manifest, or of the index */
-        const char *fleet;          /* for an index; NULL: a manifest */
+        const char *url;            /* URL of the manifest or the index */
+        const char *fleet;          /* fleet of the index; NULL: the URL is that of a manifest */
         const char *body;           /* for a report: the body to send; NULL: not a report */
         const char *node;           /* likewise: name of the node */
         const char *log_directory;  /* likewise: directory of the logs in "logs"; NULL: no logs are
@@ -19,16 +19,17 @@ typedef struct SourceSettings {
         uint64_t n_dropped;         /* lines that the report had to drop */
         char **keys;                /* one of them must have signed the first index */
         char **headers;             /* "Name: value" */
-        const char *directory;      /* of the verified index, for its images */
+        const char *directory;      /* directory of the verified index, for its images */
         const char *authority_file; /* PEM; NULL: the system's */
         const char *proxy_http, *proxy_https, *proxy_none_for;
         uint64_t rate_max;      /* bytes per second; 0: no limit */
         uint64_t file_max;      /* maximum size of a manifest in bytes */
-        unsigned stall_seconds; /* 0: the usual */
+        unsigned stall_seconds; /* 0: the default */
         bool was_refused; /* the agent could not use the last new content, which is in "next" */
 } SourceSettings;
 
-/* Takes ownership of the document. NULL counts as not an object. 0, or -errno with a message. */
+/* Takes ownership of the document. NULL is treated like a document that is not an object. 0, or
+ * -errno with a message. */
 int source_settings_parse(json_t *document, SourceSettings *ret, Error *reterr);
 
 /* 0, or -errno with a message. */

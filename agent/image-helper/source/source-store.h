@@ -2,19 +2,19 @@
 #pragma once
 
 /* The directory of a source of manifests, <state>/sources/<name>:
- *   current/           what the agent uses; only it renames
- *   next/              what is offered to it, synced; "current" and "next" are then exchanged
+ *   current/           used by the agent; only the agent renames it
+ *   next/              offered to the agent, synced; the agent exchanges it with "current"
  *   .../manifests/     the files
- *   .../source.json    where they come from
- *   .../index.json     of a signed index: its bytes
- *   .../images.json    likewise, if it names images: source-images.h
- *   parts/             downloads that broke off, by digest */
+ *   .../source.json    their origin
+ *   .../index.json     the bytes of a signed index
+ *   .../images.json    the images that the index names, if any: source-images.h
+ *   parts/             interrupted downloads, by digest */
 
 #include "agent/image-helper/pull/document.h"
 
 typedef struct SourceStore {
         int fd;
-        int next_fd, manifests_fd; /* of "next" while it is being written; otherwise negative */
+        int next_fd, manifests_fd; /* "next" while it is being written; otherwise negative */
 } SourceStore;
 
 #define SOURCE_STORE_NULL ((SourceStore){ -EBADF, -EBADF, -EBADF })

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Completes records that an earlier version has written, and that do not contain everything that
- * this version needs to run an image. The missing data is in the image's configuration, which is
- * also in the store. */
+/* Completes records from an earlier version that do not contain everything that this version needs
+ * to run an image. The missing data is read from the image's configuration in the store. */
 
 #include "agent/image-helper/store/store.h"
 

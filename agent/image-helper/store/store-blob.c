@@ -149,7 +149,7 @@ int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Err
         return 0;
 }
 
-/* The path before it is published. */
+/* The path of a blob before it is published. */
 static void arriving_path(const Store *store, const char *digest, const StoreBlob *blob,
                           char ret[static PATH_SIZE]) {
         char name[PATH_SIZE];

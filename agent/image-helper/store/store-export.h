@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Writes an image of the store as an OCI archive, which can be read by skopeo and podman, and from
- * preload/. */
+/* Writes an image from the store as an OCI archive, which skopeo and podman can read, and which can
+ * be placed in preload/. */
 
 #include "agent/image-helper/store/store.h"
 

@@ -142,7 +142,7 @@ static int read_image_blobs(const ViewReader *reader, ViewedImage *image) {
         return r;
 }
 
-/* ---- whether it is seen ---- */
+/* ---- visibility ---- */
 
 static bool is_archived(const ViewReader *reader, const char *digest) {
         const json_t *item;
@@ -190,7 +190,7 @@ static bool is_access_open(const ViewReader *reader, const char *digest, const j
         return false;
 }
 
-/* If the record cannot be read, it may contain restrictions of access. */
+/* If the record cannot be read, it may contain access restrictions. */
 static int find_image_access(const ViewReader *reader, const char *record, ViewedImage *image) {
         cleanup_free char *text = NULL, *path = path_join("verified", record);
         cleanup_json json_t *json = NULL;

@@ -181,7 +181,7 @@ static void staged_name(size_t i, char ret[static 32]) {
         (void) snprintf(ret, 32, "staged-%zu", i);
 }
 
-/* Its bytes are not synced yet. */
+/* The bytes of the file are not synced yet. */
 static int stage_file(Store *store, const char *path, const void *data, size_t length,
                       Error *reterr) {
         int work_fd = store_work_fd(store, reterr), r;

@@ -7,9 +7,10 @@
  *                                             from archives are in the archives
  *     layers/<ChainID>/                       each layer unpacked, on top of those below it
  *     records/<digest>.json                   data to run an image, with a checksum
- *     signatures/, verified/                  of images: signature-store.h
- *     partial/<digest>.<domain>               a blob that is arriving, or was interrupted, for
- *                                             pulls of one domain (store-view.h)
+ *     signatures/, verified/                  data about images: signature-store.h
+ *     partial/<digest>.<domain>               a blob whose download is in progress or was
+ *                                             interrupted, for pulls of one domain
+ *                                             (store-view.h)
  *     tmp/                                    unfinished work; abandoned when it is unlocked
  *
  * Everything appears under its name by a rename, when it is complete and synced. */
@@ -37,7 +38,7 @@ int store_work_fd(Store *store, Error *reterr);
 /* Whether the store, or a part of it, has been removed since it was opened. */
 bool store_is_removed(const Store *store);
 
-/* Removes what dead processes left in tmp/. */
+/* Removes files that dead processes left in tmp/. */
 void store_remove_stale_work(Store *store);
 
 /* From now on, layers and blobs that are not in the view count as missing for all functions that
@@ -75,25 +76,25 @@ typedef struct StoreBlob {
         uint64_t length; /* bytes that are present */
         bool is_whole;   /* the complete blob existed already */
         bool is_private; /* another process fetches the same blob: this file is private */
-        size_t number;   /* of the private file */
+        size_t number;   /* number of the private file */
 } StoreBlob;
 
 typedef struct StoreBlobName {
         const char *digest;
         uint64_t size;
         size_t number;     /* distinguishes the blobs of this process */
-        bool is_temporary; /* it is never published, and never replaced by a published one */
+        bool is_temporary; /* never published, and never replaced by a published one */
 } StoreBlobName;
 
 /* Opens the blob, or its existing part. 0 or -errno. */
 int store_open_blob(Store *store, const StoreBlobName *name, StoreBlob *ret, Error *reterr);
 
-/* Publishes a complete and synced blob; or removes the part that has arrived, and a published blob
- * only if its digest is wrong. The caller keeps the descriptor. */
+/* Publishes a complete and synced blob; or removes its partial download, and a published blob only
+ * if its digest is wrong. The caller keeps the descriptor. */
 int store_commit_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr);
 void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob);
 
-/* Removes what an earlier pull in the same domain left of a blob that is not needed. */
+/* Removes the part of an unneeded blob that an earlier pull in the same domain left. */
 void store_discard_part(const Store *store, const char *digest);
 
 /* Opens a published blob. A descriptor or -errno. */
@@ -108,7 +109,7 @@ typedef struct StoreEntry {
         const char *media_type;
         const char *manifest_digest;
         size_t manifest_size;
-        const char *image_digest; /* the image's identity, from which its record is named */
+        const char *image_digest; /* the image's identity, after which its record is named */
         char *const *names;
 } StoreEntry;
 
@@ -121,6 +122,6 @@ int store_untag_images(Store *store, char *const *digests, json_t **ret_index, E
 /* Removes the work directory with its content; the next use creates a new one. */
 void store_discard_work(Store *store);
 
-/* Does the same, then closes the store. */
+/* Discards the work directory and closes the store. */
 Store *store_free(Store *store);
 DEFINE_CLEANUP(Store *, store_free)

@@ -9,7 +9,7 @@
 typedef struct StoredImage {
         const Store *store;        /* borrowed */
         const CatalogImage *image; /* whose layers are read; borrowed */
-        int fd;                    /* of the last layer that was opened */
+        int fd;                    /* the last layer that was opened */
 } StoredImage;
 
 /* The provider for 'stored', which must outlive the provider. */

@@ -13,7 +13,7 @@ struct LayerTree {
         LayerView below;
         char *key;  /* the directory that was entered; NULL: none */
         char *path; /* its path with links resolved */
-        int fd;     /* of the directory */
+        int fd;     /* the directory */
         struct timespec times[2];
         char **implied; /* directories that exist only for whiteouts */
 };

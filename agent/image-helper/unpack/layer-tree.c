@@ -234,8 +234,8 @@ static int enter_resolved(LayerTree *tree, const char *parent, const char *path,
         return 0;
 }
 
-/* Links, one after the other, may lead deeper than any name. A tree of that depth could not be
- * removed again, because removal takes a descriptor for each level. */
+/* A chain of links may lead deeper than any single name. A tree of that depth could not be removed
+ * again, because removal takes a descriptor for each level. */
 static int check_tree_depth(const char *path, Error *reterr) {
         unsigned depth = path[0] != '\0';
 
@@ -328,7 +328,7 @@ int layer_tree_make_directory(LayerTree *tree, const char *base, Error *reterr) 
         if (r < 0)
                 return r;
         layer_tree_remove_implied(tree, path);
-        /* Usually nothing exists yet, which takes only one call to find out. */
+        /* Usually nothing exists yet, so that one call suffices. */
         if (mkdirat(tree->fd, base, 0700) >= 0)
                 return open_without_symlinks(tree->fd, base, O_RDONLY | O_DIRECTORY);
         if (errno != EEXIST)

@@ -53,7 +53,7 @@ int layer_tree_link(LayerTree *tree, const char *base, const char *target, uint6
 /* Makes the current times of the entered directory its final ones. 0 or -errno. */
 int layer_tree_keep_times(LayerTree *tree);
 
-/* Leaves the entered directory: restores its times from before entries were added. */
+/* Leaves the entered directory, and restores the times that it had before entries were added. */
 void layer_tree_leave(LayerTree *tree);
 
 LayerTree *layer_tree_free(LayerTree *tree);

@@ -32,7 +32,7 @@ typedef struct UnpackedLayer {
         ByteStream *tar; /* the stream that it reads */
         UnpackBudget *budget;
         unsigned entries; /* so far */
-        unsigned devices; /* left out */
+        unsigned devices; /* omitted */
         bool has_top;     /* the tar has an entry for the top directory */
         bool is_over;     /* the tar ended at the end of a file's data */
 } UnpackedLayer;

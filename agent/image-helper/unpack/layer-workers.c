@@ -44,7 +44,7 @@ typedef struct LayerWorker {
         LayerWorkerState state;
         pid_t pid;
         int pidfd;
-        int outcome_fd; /* to read from */
+        int outcome_fd; /* read end of the pipe */
         int gate_fd;    /* write end; closed once the gate is open */
 } LayerWorker;
 

@@ -19,7 +19,7 @@ struct ImageUnpack {
                                             * directory */
         struct UnpackBudget *budget;       /* shared by all layers that are being unpacked */
         DeltaBase base;                    /* base of a delta, once a layer needs it */
-        char manifest_digest[DIGEST_SIZE]; /* of the manifest in index.json */
+        char manifest_digest[DIGEST_SIZE]; /* digest of the manifest in index.json */
         uint64_t manifest_size;
         int *stack; /* open layers, topmost first, filled from the end */
 };
@@ -35,8 +35,8 @@ void image_unpack_done(ImageUnpack *unpack);
 int image_unpack_place_layer(ImageUnpack *unpack, size_t i, Error *reterr);
 
 /* layer-workers.c: unpacks the missing layers into the work directory, each in a separate process,
- * several in parallel. 0; or -errno with the message of the first one that failed, and then none is
- * running. */
+ * several in parallel. 0; or -errno with the message of the first one that failed, in which case
+ * none is running. */
 int unpack_missing_layers(ImageUnpack *unpack, Error *reterr);
 
 /* Reads one layer to its end, unpacks it into 'fd' unless that is negative, and verifies it. */

@@ -107,8 +107,8 @@ static int run_image_unpack(ImageUnpack *unpack, char *const *names, Error *rete
         r = store_sync(unpack->store, unpack->made, unpack->n, reterr);
         if (r < 0)
                 return r;
-        /* This comes before the layers, because the blob of a layer that is present is not pulled.
-         */
+        /* Blobs are published before layers, because the blob of a layer that is present is not
+         * pulled. */
         if (unpack->feed)
                 r = unpack->feed->on_unpacked(unpack->feed->userdata, reterr);
         if (r < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Each request to the agent contains the client's credential: the signer's ticket for its
- * certificate, or its bearer token. The agent decides before anything is answered, and again about
- * each action. */
+ * certificate, or its bearer token. The agent authorizes each request before it is answered, and
+ * each action once more. */
 
 #include "agent/model/request-attributes.h"
 #include "agent/node-api/http/request-url.h"

@@ -2,7 +2,7 @@
 
 /* Anyone can send an invalid token, and each one costs a TokenReview: a request to the agent, which
  * serves few clients at once, and one to the API server. So only a few reviews are in progress at
- * once and the others are queued, while requests for which user and access are already known
+ * once and the others are queued, while requests whose user and access are already known
  * proceed. */
 
 #include "agent/node-api/process/node-api-private.h"

@@ -21,7 +21,7 @@ enum {
 };
 
 typedef struct ReviewQueue {
-        unsigned n_turns; /* under way */
+        unsigned n_turns; /* in progress */
         void *waiting[REVIEWS_WAITING_MAX];
         size_t n_waiting;
 } ReviewQueue;

@@ -14,7 +14,7 @@ static void free_ended_connection(ApiConnection *connection) {
                 api_connection_free(connection);
 }
 
-/* libmicrohttpd sees the end of its socket, and ends the connection as well. */
+/* libmicrohttpd detects the end of its socket, and ends the connection as well. */
 static void on_connection_tls_closed(TlsStream *stream, void *userdata) {
         ApiConnection *connection = userdata;
 

@@ -51,7 +51,7 @@ static bool is_health_check(const char *rest) {
         return false;
 }
 
-/* As the API server prints it. */
+/* In the API server's format. */
 static ApiStepResult reply_health_checks(ApiRequest *request, const char *name) {
         cleanup_free char *text = NULL;
         size_t size;

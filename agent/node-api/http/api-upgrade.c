@@ -130,7 +130,7 @@ static int start_upgraded_watch(ApiUpgrade *upgrade, const ClientStream *client)
                                  .userdata = upgrade };
 
         upgrade->events = (WatchEvents){ 0 };
-        spec.client.idle_usec = 0; /* such a session may be idle for long */
+        spec.client.idle_usec = 0; /* such a session may be idle for a long time */
         return watch_socket_new(&spec, &upgrade->watch);
 }
 

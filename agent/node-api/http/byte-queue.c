@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Moves at most as many bytes as have been consumed, so that each byte is moved once on average at
- * most. */
+/* Moves no more bytes than have been consumed, so that each byte is moved at most once on
+ * average. */
 static void drop_consumed_bytes(ByteQueue *queue) {
         size_t waiting = byte_queue_length(queue);
 

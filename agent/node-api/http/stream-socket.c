@@ -247,7 +247,7 @@ static void arm_stream_socket(StreamSocket *socket) {
                 else
                         (void) shutdown(socket->fd, SHUT_WR);
         }
-        /* Disabled without interest, because a hang-up would be reported continuously. */
+        /* Disabled if no event is awaited, because a hang-up would be reported continuously. */
         (void) sd_event_source_set_io_events(socket->source, events);
         (void) sd_event_source_set_enabled(
                 socket->source, events || is_paused_client(socket) ? SD_EVENT_ON : SD_EVENT_OFF);

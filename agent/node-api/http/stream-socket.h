@@ -39,9 +39,9 @@ typedef struct ClientStream {
 /* They may call all functions below except stream_socket_free(). */
 typedef struct StreamSocketHandlers {
         void (*on_data)(const char *data, size_t length, void *userdata);
-        void (*on_end)(void *userdata);     /* the peer writes nothing more */
+        void (*on_end)(void *userdata);     /* the peer sends nothing more */
         void (*on_written)(void *userdata); /* the loop has written a part of the queue, so there
-                                               may be room */
+                                             * may be room */
         void (*on_error)(int error, void *userdata); /* nothing more can be read or written;
                                                       * unwritten data is still in the queue */
 } StreamSocketHandlers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /logs/: the files of /var/log and, with a query, the logs of services. The query is checked in
- * the order of the kubelet and with its messages; the agent opens the requested logs, and passes a
+ * the kubelet's order and with its messages; the agent opens the requested logs, and passes a
  * descriptor. */
 
 #include "agent/model/system-log-query.h"
@@ -32,7 +32,7 @@ typedef struct LogQueryReader {
 static void refuse_log_query(LogQueryReader *reader, unsigned status, const char *format, ...)
         printf_like(3, 4);
 
-/* The first error counts. */
+/* The first error is reported. */
 static void refuse_log_query(LogQueryReader *reader, unsigned status, const char *format, ...) {
         va_list ap;
 

@@ -287,8 +287,8 @@ static ApiStepResult reply_which_container(ApiRequest *request, const json_t *po
                           name, names);
 }
 
-/* Without a container in the query, the pod's only container is chosen; the agent is asked for its
- * name. */
+/* Without a container in the query, the pod's only container is chosen; its name is requested from
+ * the agent. */
 static ApiStepResult choose_requested_container(ApiRequest *request, const ServedResource *pods,
                                                 const ResourcePath *path) {
         const char *named = api_parameter(request->http, "container");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The OpenAPI documents that kubectl explain and its validation request. Pure. */
+/* The OpenAPI documents that kubectl requests for explain and for validation. Pure. */
 
 #include "agent/node-api/kubernetes/resource-path.h"
 

@@ -88,7 +88,7 @@ static const char *const api_calls[] = {
         "rt_sigreturn", "sigreturn", "sigaltstack", "restart_syscall", "clock_gettime", "clock_gettime64",
         "clock_nanosleep", "clock_nanosleep_time64", "gettimeofday", "time", "getrandom", "futex",
         "futex_time64", "sched_yield", "set_robust_list", "rseq", "uname", "sysinfo", "sched_getaffinity",
-        /* ourselves */
+        /* this process */
         "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32",
         "getgid32", "getegid32", "exit", "exit_group", "kill", "tgkill", "getrusage", "prctl",
 #if HAS_SANITIZER
@@ -140,7 +140,7 @@ static int add_local_sockets(scmp_filter_ctx filter) {
 
 #ifdef SYS_socketcall
 /* i386: the arguments of socketcall(2) are in memory, which a filter cannot read, and libseccomp
- * lets all of them pass. The remaining call is socket(2). */
+ * permits all of them. The remaining call is socket(2). */
 static int forbid_multiplexed_sockets(Error *reterr) {
         cleanup_with(seccomp_releasep) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 

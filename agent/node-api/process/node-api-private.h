@@ -59,9 +59,8 @@ struct NodeApi {
 
         MhdLoop http;
 
-        ReviewCache *granted;      /* ApiUser: requests that the agent has granted, which need no
-                                    * further review before an action that the agent decides about
-                                    * again */
+        ReviewCache *granted; /* ApiUser: requests that the agent has granted, which need no further
+                               * review before an action that the agent authorizes again */
         ReviewCache *known_tokens; /* "": tokens of known users, who have separate turns */
         ReviewTurns reviews;       /* of ApiRequests */
 
@@ -208,8 +207,8 @@ ApiStepResult api_authorize(ApiRequest *request);
 
 /* ---- api-reviews.c ---- */
 
-/* Asks the agent for a decision at 'path', or waits until fewer requests are in progress: then the
- * step runs again without a reply. Replies 429 if too many are waiting. */
+/* Requests a decision from the agent at 'path', or waits until fewer requests are in progress: then
+ * the step runs again without a reply. Replies 429 if too many are waiting. */
 ApiStepResult api_request_review(ApiRequest *request, ReviewKind kind, const char *path);
 
 /* The request no longer needs a review, so the next request gets its turn. */

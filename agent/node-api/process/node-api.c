@@ -159,7 +159,7 @@ static void request_signer(NodeApi *server) {
 
 /* ---- responses of the agent ---- */
 
-/* The agent does not know whether a systemd unit listens elsewhere. */
+/* The agent cannot detect that a systemd unit listens elsewhere. */
 static void report_other_address(const NodeApi *server, const ApiSettings *settings) {
         const ApiSettings *before = &server->settings;
         cleanup_error Error error = ERROR_NULL;

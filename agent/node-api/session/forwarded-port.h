@@ -17,7 +17,7 @@ typedef struct ForwardedPort ForwardedPort;
 /* Called from the loop. They may call the functions below, but must not free the port. */
 typedef struct ForwardedPortHandlers {
         void (*on_data)(ForwardedPort *port, const char *data, size_t length, void *userdata);
-        void (*on_end)(ForwardedPort *port, void *userdata); /* the pod writes nothing more */
+        void (*on_end)(ForwardedPort *port, void *userdata); /* the pod sends nothing more */
         void (*on_written)(ForwardedPort *port, void *userdata);
         /* The connection has failed; 'message' contains the reason if it was never established,
          * otherwise NULL. */

@@ -129,7 +129,7 @@ static bool has_attribute_type(const gnutls_x509_ava_st *attribute, const char *
         return attribute->oid.size >= strlen(oid) && streq((const char *) attribute->oid.data, oid);
 }
 
-/* As in Go, the last of several common names counts. */
+/* As in Go, the last of several common names is used. */
 static int set_subject_name(ApiUser *user, char *text_consume, Error *reterr) {
         free(user->name);
         user->name = text_consume;

@@ -108,7 +108,7 @@ static bool names_clients(gnutls_x509_crt_t certificate) {
         return false;
 }
 
-/* Whether they belong together, as GnuTLS compares them: by the ID of the public key. */
+/* Whether the key belongs to the certificate; compares the IDs of the public keys, like GnuTLS. */
 static int check_pair(SignerMaterial *material, gnutls_x509_crt_t certificate) {
         unsigned char ids[2][HASH_MAX];
         size_t sizes[2] = { HASH_MAX, HASH_MAX };
@@ -241,7 +241,7 @@ static int make_nonce(Signer *signer, char **ret, size_t *ret_length) {
         return 0;
 }
 
-/* Once. */
+/* Accepts each nonce only once. */
 static int use_nonce(Signer *signer, const unsigned char *nonce) {
         uint64_t parts[2], now = now_boottime_usec();
         uint8_t code[NONCE_TEXT];

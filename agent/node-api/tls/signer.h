@@ -15,7 +15,7 @@ Signer *signer_free(Signer *signer);
 DEFINE_CLEANUP(Signer *, signer_free)
 
 /* Sets new material, JSON: see agent/model/signer-protocol.h. If it is invalid, the last valid one
- * stays in use, and mainstay-api gets the message. */
+ * stays in use, and the message is sent to mainstay-api. */
 void signer_use_material(Signer *signer, const uint8_t ticket_key[TICKET_KEY_SIZE],
                          const char *json, size_t length);
 

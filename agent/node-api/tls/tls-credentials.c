@@ -41,7 +41,7 @@ typedef struct TlsHandshake {
         bool is_unknown; /* the handshake was too long to be stored, or of another kind */
 } TlsHandshake;
 
-/* GnuTLS does not tell a signing function for which session it signs. */
+/* GnuTLS does not pass the session to a signing function. */
 static gnutls_session_t signing_session;
 
 TlsCredentials *tls_credentials_ref(TlsCredentials *credentials) {

@@ -47,7 +47,7 @@ struct TlsStream {
         bool has_refused_certificate;
         int client_fd;
         int plain_fd; /* this end of the socket pair; -EBADF until the handshake is complete, and
-                         after the stream was taken over */
+                       * after the stream was taken over */
         sd_event *event;
         sd_event_source *client_source, *plain_source;
         sd_event_source *deadline; /* for the handshake, and for the end */
@@ -67,8 +67,8 @@ static struct {
 static void set_io_interest(sd_event_source *source, uint32_t events) {
         if (!source)
                 return;
-        /* Disabled without interest, because an error or hang-up would be reported continuously.
-         */
+        /* Disabled if no event is awaited, because an error or hang-up would be reported
+         * continuously. */
         (void) sd_event_source_set_io_events(source, events);
         (void) sd_event_source_set_enabled(source, events ? SD_EVENT_ON : SD_EVENT_OFF);
 }

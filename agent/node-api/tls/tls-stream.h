@@ -35,7 +35,7 @@ void tls_stream_end_record(TlsStream *stream);
 
 /* From now on the caller waits for events on the client's connection, which is returned, and calls
  * the functions below. 'fd' is the one from on_open(): data that was not read from it is appended
- * to 'early'. -errno: the client has ended, or has not read the replies. */
+ * to 'early'. -errno: the client has disconnected, or has not read the replies. */
 int tls_stream_take_over(TlsStream *stream, int fd, ByteQueue *early);
 
 /* Like recv() and send() on a non-blocking socket, but return -errno. After -EAGAIN, the caller
@@ -44,7 +44,7 @@ ssize_t tls_stream_receive(TlsStream *stream, void *buffer, size_t size);
 ssize_t tls_stream_send(TlsStream *stream, const void *data, size_t length);
 void tls_stream_shut(TlsStream *stream); /* for writing */
 
-/* The caller waits and makes no more calls. on_closed() follows, now or later. */
+/* The caller must make no more calls. on_closed() follows, now or later. */
 void tls_stream_end(TlsStream *stream);
 
 /* The signer's ticket for the client's certificate; NULL: the client has sent none, or an invalid

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Bodies in Kubernetes' protobuf encoding, which kubectl 1.36 sends for types that it knows: the
- * few messages that the server needs are converted to JSON. Pure. */
+/* Bodies in Kubernetes' protobuf encoding, which kubectl 1.36 sends for built-in types: the few
+ * messages that the server needs are converted to JSON. Pure. */
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -36,8 +36,7 @@ struct SessionWire {
 };
 
 void session_wire_report_input(SessionWire *wire, const char *data, size_t length);
-void session_wire_report_input_end(SessionWire *wire); /* reports it once, however often it is
-                                                        * called */
+void session_wire_report_input_end(SessionWire *wire); /* reports it only once */
 
 /* Reports each complete size; anything else is dropped. */
 void session_wire_report_resize(SessionWire *wire, const char *data, size_t length);

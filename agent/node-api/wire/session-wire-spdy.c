@@ -108,7 +108,7 @@ static int spdy_session_receive(void *state, const void *data, size_t length) {
 
         if (r < 0)
                 return r;
-        /* The reply to the last stream is sent by now. */
+        /* The reply to the last stream has been sent. */
         if (session->becomes_ready) {
                 session->becomes_ready = false;
                 wire->handlers->on_ready(wire->userdata);

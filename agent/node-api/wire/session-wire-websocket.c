@@ -60,7 +60,7 @@ static int websocket_session_new(SessionWire *wire, void **ret_state) {
         return 0;
 }
 
-/* An empty message tells the client that the session exists. */
+/* An empty message notifies the client that the session exists. */
 static int websocket_session_start(void *state) {
         WebSocketSession *session = state;
         const SessionOptions *options = &session->wire->options;

@@ -44,7 +44,7 @@ struct Spdy {
         SpdyHeaderReader *header_reader;
         SpdyHeaderWriter *header_writer;
 
-        SpdyStream *streams; /* open ones */
+        SpdyStream *streams; /* open streams */
         size_t n_streams;
         uint32_t last_id; /* ID of the last stream that was opened */
         bool is_gone;

@@ -55,7 +55,7 @@ DEFINE_CLEANUP(Spdy *, spdy_free)
  * it does not read its replies; -ENOMEM. After an error the connection must be closed. */
 int spdy_receive(Spdy *spdy, const void *data, size_t length);
 
-/* The client has announced that it goes away: nothing more is read from it. */
+/* The client has sent GOAWAY: nothing more is read from it. */
 bool spdy_is_gone(const Spdy *spdy);
 
 /* Sends data on a stream and, if 'is_last', ends the server's half of it. Does nothing if the
@@ -65,6 +65,5 @@ int spdy_send(Spdy *spdy, uint32_t id, const void *data, size_t length, bool is_
 /* Resets a stream, which then no longer exists; an unknown one is ignored. 0; -ENOBUFS, -ENOMEM. */
 int spdy_reset(Spdy *spdy, uint32_t id, SpdyResetStatus status);
 
-/* Resets all streams and announces that the server goes away: the last frame. 0; -ENOBUFS,
- * -ENOMEM. */
+/* Resets all streams and sends GOAWAY, the last frame. 0; -ENOBUFS, -ENOMEM. */
 int spdy_go_away(Spdy *spdy);

@@ -74,8 +74,7 @@ int container_attempt_fill_status(ContainerAttempt *attempt, const ContainerInst
         return attempt->user.is_known ? container_user_copy(&attempt->user, &ret->user) : 0;
 }
 
-/* The image of the attempt to which the image ID belongs; an edit may since have named another
- * image. */
+/* The name under which the attempt requested its image; the spec may have been edited since. */
 int container_attempt_fill_image(const ContainerAttempt *attempt,
                                  const ContainerInstance *container, ContainerStatus *ret) {
         ret->image = strdup(attempt->image_name ? attempt->image_name : container->spec->image);
@@ -112,9 +111,9 @@ static void recover_known_end(ContainerAttempt *attempt, const ContainerInstance
                 container_machine_recover_last(machine, &known->previous, known->previous_reason);
 }
 
-/* The names of the logs contain the restart count, which no shim knows. After a power cut the logs
- * may be missing, because they were not yet written or are kept in memory; the checkpoint of how a
- * container ended is on disk. */
+/* The restart count, which no shim can report, is part of the names of the logs. After a power cut
+ * the logs may be missing, because they were not yet written or are kept in memory; the checkpoint
+ * of how a container ended is on disk. */
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated) {
         const PodInstance *pod = container->pod;

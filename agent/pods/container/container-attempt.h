@@ -11,18 +11,19 @@
 typedef struct ContainerAttempt {
         bool has_run; /* in this sandbox, since the last restart of all containers */
         char *image_id;
-        char *image_name;    /* from its spec; NULL: an earlier agent ran it */
+        char *image_name;    /* from its spec; NULL: an earlier agent started it */
         int stop_signal;     /* 0: the default */
         unsigned generation; /* number of earlier restarts of all containers */
-        ContainerUser user;  /* of: */
+        ContainerUser user;  /* user of attempt: */
         unsigned user_attempt;
 } ContainerAttempt;
 
-/* An attempt starts. 0 or -ENOMEM. */
+/* To be called when an attempt starts. 0 or -ENOMEM. */
 int container_attempt_start(ContainerAttempt *attempt, const Container *spec, const Image *image,
                             unsigned generation);
 
-/* A restarted agent found the attempt. Takes the checkpoint's image ID and user. */
+/* To be called when a restarted agent has found the attempt. Takes the checkpoint's image ID and
+ * user. */
 void container_attempt_adopt_take(ContainerAttempt *attempt, AttemptCheckpoint *checkpoint,
                                   unsigned number);
 
@@ -44,8 +45,8 @@ int container_attempt_fill_image(const ContainerAttempt *attempt,
 void container_attempt_list_images(const ContainerAttempt *attempt,
                                    const ContainerInstance *container, ImageSet *ret);
 
-/* No shim has the container: its logs and the checkpoint of terminated containers are used to
- * determine how it ended. */
+/* For a container that no shim has: determines from its logs and the checkpoint of terminated
+ * containers how it ended. */
 void container_attempt_recover(ContainerAttempt *attempt, const ContainerInstance *container,
                                const TerminatedContainers *terminated);
 

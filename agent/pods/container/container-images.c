@@ -155,7 +155,7 @@ static void on_container_image_result(int r, Image *image, const Error *error, v
         report_image_present(images);
 }
 
-/* The status shows the progress. */
+/* The progress is part of the status. */
 static void on_container_pull_progress(void *userdata) {
         const ContainerImages *images = userdata;
 

@@ -13,9 +13,9 @@ typedef struct ContainerImages {
         Image *image; /* for the next attempt */
         ImageRequest *request;
         unsigned n_failures;   /* consecutive failures */
-        bool is_pulling;       /* the request went to a registry */
+        bool is_pulling;       /* the image is being pulled from a registry */
         uint64_t asked_at;     /* boot time */
-        char *secret_problems; /* about imagePullSecrets that cannot be used, or NULL */
+        char *secret_problems; /* message about unusable imagePullSecrets, or NULL */
         Image **volumes;       /* indexed by the pod's volumes; NULL for those that it does not
                                 * mount */
         size_t n_volumes;
@@ -27,7 +27,8 @@ typedef struct ContainerImages {
  * …_failed(). */
 void container_images_request(ContainerImages *images);
 
-/* Objects have changed: repeats the request for an image if it waits for a Secret. */
+/* To be called when objects have changed: repeats the request for an image that waits for a
+ * Secret. */
 void container_images_on_objects_changed(ContainerImages *images);
 void container_images_cancel(ContainerImages *images);
 

@@ -46,7 +46,7 @@ HandlerTarget container_instance_handler_target(const ContainerInstance *c,
 
 /* ---- logs ---- */
 
-/* An attempt that runs or has ended had a log file. */
+/* Every attempt that runs or has ended has had a log file. */
 static bool has_lost_log(const ContainerInstance *c) {
         return container_machine_is_running(c->machine) ||
                container_machine_terminated_state(c->machine);

@@ -110,7 +110,7 @@ void container_probes_done(ContainerProbes *probes) {
         }
 }
 
-/* ---- meaning of a result ---- */
+/* ---- results ---- */
 
 static void set_container_ready(ContainerProbes *probes, bool is_ready) {
         const ContainerInstance *c = probes->container;
@@ -236,7 +236,7 @@ static void on_probe_result(HandlerResult result, const char *message, void *use
                 run_probe(p);
 }
 
-/* ---- when ---- */
+/* ---- schedule ---- */
 
 static void run_probe(ProbeWorker *p) {
         const ContainerInstance *c = p->probes->container;

@@ -57,10 +57,10 @@ void container_probes_step(ContainerProbes *probes);
  * reported again. */
 void container_probes_adopt(ContainerProbes *probes, const AttemptCheckpoint *checkpoint);
 
-/* The container's spec was 'former': a changed probe starts over, an unchanged one continues. */
+/* The spec has changed from 'former': a changed probe starts over, an unchanged one continues. */
 void container_probes_on_spec_changed(ContainerProbes *probes, const Container *former);
 
-/* Stops all probes and forgets their results, and their counts. */
+/* Stops all probes, and discards their results and counts. */
 void container_probes_done(ContainerProbes *probes);
 
 /* Whether the startup probe (the readiness probe) has passed, or does not exist. For an attempt

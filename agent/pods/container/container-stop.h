@@ -10,7 +10,7 @@
 /* How an attempt is stopped. */
 typedef struct ContainerStop {
         unsigned attempt;
-        bool for_good;           /* together with the rest of the pod's grace period: */
+        bool for_good;           /* permanently, within the rest of the pod's grace period: */
         uint64_t pod_grace_usec; /* remaining from now on */
         int signal;              /* 0: SIGTERM */
 } ContainerStop;
@@ -18,23 +18,23 @@ typedef struct ContainerStop {
 typedef struct ContainerStopper {
         const ContainerInstance *container;
         uint64_t pre_stop_started_at; /* awake time; 0: the attempt's preStop hook has not run */
-        bool is_killing_reported;     /* the event of the attempt */
+        bool is_killing_reported;     /* the attempt's event Killing was recorded */
         OptionalInt kill_grace;       /* in seconds, for a kill after which the container may
                                        * restart */
 } ContainerStopper;
 
-/* A new attempt starts. */
+/* To be called when a new attempt starts. */
 void container_stopper_reset(ContainerStopper *stopper);
 
 /* Sends the stop signal, and SIGKILL at the end of the grace period. */
 void container_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
-/* The preStop hook starts now. Returns its time limit, which is the grace period. The shim sends
- * the stop signal at its end, so that the container is stopped even if the agent is gone when the
- * hook ends. */
+/* To be called when the preStop hook starts. Returns its time limit, which is the grace period. The
+ * shim sends the stop signal at its end, so that the container is stopped even if the agent is gone
+ * when the hook ends. */
 uint64_t container_stop_begin_pre_stop(ContainerStopper *stopper, const ContainerStop *stop);
 
-/* The container is already being stopped, and its remaining time is shortened to the pod's grace
+/* Shortens the remaining time of a container that is already being stopped to the pod's grace
  * period in 'stop'. 'is_signal_held': its preStop hook is running, or it awaits its turn. The shim
  * then sends the stop signal at the end of the grace period, unless container_stop() is called
  * before. */

@@ -18,8 +18,8 @@ typedef struct LifecycleHooks {
 
 /* Runs a hook; container_machine_on_hook_done() follows. Only preStop uses 'stop'. */
 void lifecycle_hooks_run(LifecycleHooks *hooks, LifecycleHook hook, const ContainerStop *stop);
-/* The container has ended, or is stopped before its postStart hook has ended. As in the kubelet, a
- * preStop hook that is still running has failed. */
+/* To be called when the container has ended, or is stopped before its postStart hook has ended. As
+ * in the kubelet, a preStop hook that is still running counts as failed. */
 void lifecycle_hooks_abandon(LifecycleHooks *hooks);
 /* Like lifecycle_hooks_abandon(), but without an event. */
 void lifecycle_hooks_cancel(LifecycleHooks *hooks);

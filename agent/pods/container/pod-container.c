@@ -121,8 +121,9 @@ static int on_start_slot_timeout(sd_event_source *source, uint64_t usec, void *u
         return 0;
 }
 
-/* A few hanging runtimes must not prevent all other pods from starting. On a machine with little
- * memory they do so until the shim kills them: runtimes that are only slow would need it all. */
+/* A few hanging runtimes must not prevent all other pods from starting. But on a machine with
+ * little memory they keep their slots until the shim kills them, because runtimes that are merely
+ * slow would otherwise use up the memory. */
 static void arm_start_slot_timer(PodContainer *c) {
         c->start_slot_timer = sd_event_source_disable_unref(c->start_slot_timer);
         if (c->instance.pod->context->start_limiter.limit.is_of_memory)
@@ -153,8 +154,8 @@ static int check_pod_run_dir(const PodContainer *c, Error *reterr) {
         return error_setf(reterr, ENOENT, "%s does not exist any more", fstab);
 }
 
-/* Calls PreStartContainer if a plugin requires it, and gets the response to Allocate. If the answer
- * comes later, the container is started then. */
+/* Calls PreStartContainer if a plugin requires it, and gets the response to Allocate. If the
+ * response arrives later, the container is started then. */
 static int prepare_devices(const PodContainer *c, DeviceEdits *ret, Error *reterr) {
         const PodInstance *pod = c->instance.pod;
         DeviceManager *devices = pod->context->devices;
@@ -171,7 +172,7 @@ static int prepare_devices(const PodContainer *c, DeviceEdits *ret, Error *reter
         return device_manager_collect_edits(devices, uid, name, ret);
 }
 
-/* ---- devices that come and go ---- */
+/* ---- hot-pluggable devices ---- */
 
 static int print_live_devices(const PodContainer *c, char ***ret) {
         const PodInstance *pod = c->instance.pod;

@@ -34,13 +34,13 @@ typedef struct PodContainerCallbacks {
 int pod_container_new(const PodInstance *pod, const Container *spec,
                       const PodContainerCallbacks *callbacks, void *userdata, PodContainer **ret);
 
-/* Forgets the container; its processes continue. */
+/* Frees the container; its processes continue. */
 PodContainer *pod_container_free(PodContainer *container);
 
 const ContainerInstance *pod_container_instance(const PodContainer *container);
 ContainerMachine *pod_container_machine(const PodContainer *container);
 
-/* The facts about it on which the order of containers depends. */
+/* The facts about the container on which the order of containers depends. */
 ContainerOrderEntry pod_container_order_entry(const PodContainer *container);
 
 /* Starts and stops probes. May be called at any time. */
@@ -64,7 +64,7 @@ void pod_container_on_synced(PodContainer *container, bool is_found,
                              const TerminatedContainers *terminated);
 bool pod_container_has_replayed(const PodContainer *container);
 
-/* The shim is gone. May be called twice. */
+/* The shim is gone. May be called repeatedly. */
 void pod_container_on_sandbox_lost(PodContainer *container, uint64_t now);
 
 /* No shim has the container, but it has logs: it ran, and its end was not observed unless it is in

@@ -155,8 +155,8 @@ static void wait_restart_all_back_off(PodContainers *containers, uint64_t delay_
                 containers->restart_all = RESTART_ALL_BACK_OFF;
 }
 
-/* A restarted agent repeats attempts of an older generation, so the generation does not change if
- * completed containers must not run again. */
+/* A restarted agent resets containers whose attempt is of an older generation, so the generation
+ * does not change if completed containers must not run again. */
 static void reset_for_restart_all(PodContainers *containers, bool wants_restart_all) {
         bool resets_all = wants_restart_all || !containers->restarts_stopped_only;
 
@@ -198,7 +198,7 @@ void pod_containers_adopt_generation(PodContainers *containers) {
                 pod_container_reset_old_generation(containers->items[i], containers->generation);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 bool pod_containers_have_processes(const PodContainers *containers) {
         for (size_t i = 0; i < containers->n; i++)

@@ -44,7 +44,7 @@ PodContainer *pod_containers_find(const PodContainers *containers, const char *n
 
 /* ---- order ---- */
 
-/* Whether anything is left to run, as far as the containers alone decide. */
+/* Whether anything is left to run, judging by the containers alone. */
 bool pod_containers_should_run(PodContainers *containers);
 
 /* Whether the order of containers allows this one to start. */
@@ -61,14 +61,14 @@ void pod_containers_on_new_sandbox(PodContainers *containers);
 /* Starts or continues a restart of all containers; 'is_terminating' ends it. */
 void pod_containers_step_restart_all(PodContainers *containers, bool is_terminating);
 
-/* The pod is no longer to stop: restarts all containers that were stopped for that, regardless of
- * their policy. */
+/* The pod must no longer stop: restarts all containers that were stopped for this reason,
+ * regardless of their policy. */
 void pod_containers_restart_stopped(PodContainers *containers);
 
 /* A restarted agent has adopted all containers: those of an older generation are reset. */
 void pod_containers_adopt_generation(PodContainers *containers);
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 bool pod_containers_have_processes(const PodContainers *containers);
 bool pod_containers_have_started(const PodContainers *containers); /* any attempt of any

@@ -3,8 +3,8 @@
 
 /* The checkpoint of terminated containers: how containers that do not run again ended (restart
  * policy Never or OnFailure, or a pod that has failed as a whole), in <state-dir>/pods/<uid>/ends.
- * The shim also knows this, but it does not survive a reboot or the end of a failed pod: a
- * container that has succeeded must not run again, and the exit code of one that has failed must
+ * The shim also has this information, but it does not survive a reboot or the end of a failed pod:
+ * a container that has succeeded must not run again, and the exit code of one that has failed must
  * not change. */
 
 #include "agent/pods/machine/container-machine.h"
@@ -23,7 +23,7 @@ typedef struct TerminatedContainer {
         ContainerExit exit;
         char reason[TERMINATED_REASON_SIZE];
         const char *checkpoint; /* of the attempt; NULL: written by an earlier agent */
-        bool has_previous;      /* it is known how the previous attempt ended: */
+        bool has_previous;      /* how the previous attempt ended is known: */
         ContainerExit previous;
         char previous_reason[TERMINATED_REASON_SIZE];
         char *text; /* contains the strings; NULL: they are borrowed */
@@ -31,7 +31,7 @@ typedef struct TerminatedContainer {
 
 void terminated_container_done(TerminatedContainer *container);
 
-/* Zeroed at first. */
+/* Initially { 0 }. */
 typedef struct TerminatedContainers {
         char *text; /* as on disk; NULL: no file */
         int error;  /* logged error of the last write */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the state machine of a container for `mainstay debug dump`. The termination message is
- * not printed: the container wrote it. */
+/* Prints the state machine of a container for `mainstay debug dump`. The termination message is not
+ * printed, because it comes from the container. */
 
 #include "agent/pods/machine/container-machine-private.h"
 

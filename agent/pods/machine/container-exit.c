@@ -76,7 +76,7 @@ void container_machine_on_start_failed(ContainerMachine *c, unsigned attempt, bo
                                        const char *message) {
         if (attempt != c->attempt || !machine_states[c->state].may_fail_to_start)
                 return;
-        /* Otherwise no container was created, and the next try reuses this number. */
+        /* Otherwise no container was created, and the next attempt reuses this number. */
         c->attempt_is_used = by_runtime;
         container_machine_start_failed(
                 c, by_runtime, by_runtime ? "RunContainerError" : "CreateContainerError", message);
@@ -112,8 +112,8 @@ static uint64_t time_that_attempt_ran(const ContainerMachine *c, const Container
                                           : ran;
 }
 
-/* Raises the event that follows from the recorded end. 'restart' is the event for a restart: one
- * without delay or, unless 'waits_back_off' is set, any. */
+/* Raises the event that follows from the recorded end. 'restart' is the event for a restart without
+ * delay or, unless 'waits_back_off' is set, for any restart. */
 static void apply_restart_policy(ContainerMachine *c, const ContainerExit *end,
                                  ContainerMachineEvent restart, bool waits_back_off) {
         uint64_t ran = time_that_attempt_ran(c, end);

@@ -73,15 +73,14 @@ struct ContainerMachine {
 
         ContainerMachineState state;
         unsigned attempt;
-        unsigned oldest_remains; /* the first attempt that may have left remains */
+        unsigned oldest_remains; /* the earliest attempt that may have left remains */
         bool attempt_is_used;
         bool restarts_when_stopped; /* being stopped, to run again with a new spec */
         bool is_restart_disabled;   /* it is not started again */
         bool wants_restart_all;     /* a restart rule requests all containers */
-        bool is_interrupted;        /* it ended because of a stop, or was to be restarted */
+        bool is_interrupted;        /* it was stopped, or would have been restarted */
         uint64_t started_at;
-        SteadyStamp running_since; /* boot time as well, which is not affected by setting the
-                                    * clock */
+        SteadyStamp running_since; /* not affected by setting the clock */
         bool has_post_started;     /* its postStart hook has ended, or there is none */
         bool stops_for_good;
         bool awaits_turn;         /* being stopped, but the stop signal waits until other containers
@@ -92,7 +91,7 @@ struct ContainerMachine {
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* for the crash back-off */
         uint64_t image_delay_usec; /* for the image back-off */
-        bool waits_for_reference;  /* for an object to which its environment refers */
+        bool waits_for_reference;  /* waits for an object to which its environment refers */
         char *waiting_reason;      /* overrides the state's reason */
         char *waiting_message;
         ContainerState terminated;      /* of the current attempt, once it has ended */

@@ -54,7 +54,7 @@ typedef struct ContainerDriver {
         void (*status_changed)(void *userdata); /* the status has changed */
 } ContainerDriver;
 
-/* How an attempt ended, as the shim saw it. */
+/* How an attempt ended, as observed by the shim. */
 typedef struct ContainerExit {
         int exit_code;
         bool oom_killed;
@@ -103,7 +103,7 @@ void container_machine_reset_back_off(ContainerMachine *container);
 bool container_machine_can_be_killed(const ContainerMachine *container);
 void container_machine_kill(ContainerMachine *container, const char *why);
 
-/* Lets the container continue to run, but never starts it again. */
+/* The container continues to run, but is never started again. */
 void container_machine_disable_restart(ContainerMachine *container);
 
 /* Makes a container that has finished wait to be started again. */
@@ -116,7 +116,7 @@ void container_machine_retry_now(ContainerMachine *container, bool sandbox_is_re
  * again. */
 void container_machine_retry_references(ContainerMachine *container, bool sandbox_is_ready);
 
-/* Events. Those of other attempts than the current one are ignored. */
+/* Events. Those of attempts other than the current one are ignored. */
 void container_machine_on_image_ready(ContainerMachine *container);
 void container_machine_on_image_failed(ContainerMachine *container, const char *reason,
                                        const char *message);
@@ -165,7 +165,7 @@ void container_machine_adopt_creating(ContainerMachine *container);
 void container_machine_adopt_last(ContainerMachine *container, unsigned attempt,
                                   const ContainerExit *end);
 
-/* Questions. */
+/* Queries. */
 unsigned container_machine_attempt(const ContainerMachine *container);
 /* Whether the current attempt was started, and is not later than 'attempt'. */
 bool container_machine_has_run(const ContainerMachine *container, unsigned attempt);
@@ -202,8 +202,8 @@ const ContainerState *container_machine_last_state(const ContainerMachine *conta
 /* The attempt that is the lastState in the status. False: there is none. */
 bool container_machine_last_attempt(const ContainerMachine *container, unsigned *ret_attempt);
 
-/* Whether it has finished only because it was stopped or was to be restarted, and would otherwise
- * be running. */
+/* Whether it has finished only because it was stopped, or to be restarted, and would otherwise be
+ * running. */
 bool container_machine_was_interrupted(const ContainerMachine *container);
 
 /* Whether the attempt that has finished is the last one, even if the machine is started again: it
@@ -228,7 +228,7 @@ bool container_machine_is_waiting(
 bool container_machine_is_in_back_off(
         const ContainerMachine *container); /* after it has ended or failed */
 
-/* Fills in 'ret', which must be zeroed; the pod adds the details that only it knows. 0 or
+/* Fills in 'ret', which must be zeroed; the pod adds the details that only the pod has. 0 or
  * -ENOMEM. */
 int container_machine_status(const ContainerMachine *container, const char *uid,
                              ContainerStatus *ret);

@@ -59,7 +59,7 @@ static bool is_start_held_by_post_start(const ContainerOrderEntry *entries, size
 bool container_order_allows_start(const ContainerOrderEntry *entries, size_t n, size_t i) {
         size_t n_init = count_init_entries(entries, n), current = find_current_init(entries, n);
 
-        if (entries[i].role == ROLE_EPHEMERAL) /* also to find out why init containers fail */
+        if (entries[i].role == ROLE_EPHEMERAL) /* may serve to debug failing init containers */
                 return true;
         if (i >= n_init)
                 return current == n_init && !is_start_held_by_post_start(entries, n_init, i);

@@ -24,7 +24,7 @@ typedef struct ContainerOrderEntry {
         ContainerRole role;
         bool has_run;     /* in this sandbox, since the last restart of all containers */
         bool has_started; /* it is running, and containers may depend on it */
-        bool is_waiting;  /* it waits to be started */
+        bool is_waiting;  /* it is waiting to be started */
         bool holds_next;  /* its postStart hook is due or running */
         bool is_finished;
         bool has_succeeded;          /* it has finished with exit code 0 */
@@ -41,7 +41,7 @@ typedef enum PodProgress {
 PodProgress pod_progress_of(const ContainerOrderEntry *entries, size_t n);
 
 typedef struct ContainerOrderInput {
-        bool must_end;  /* all stop */
+        bool must_end;  /* all containers must stop */
         bool must_hold; /* no container may be started */
         bool is_late;   /* the grace period is over: all containers stop at once */
 } ContainerOrderInput;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/pods/machine/start-limiter.h"
 
-/* A runtime written in Go takes about 20 MiB with its helper programs, and the machine has other
- * work. */
+/* A runtime written in Go takes about 20 MiB with its helper programs, and other programs need
+ * memory, too. */
 #define MEMORY_PER_START_BYTES (64 * MIB)
 
 StartLimit start_limit_of(unsigned n_cpus, uint64_t memory_bytes) {

@@ -14,7 +14,7 @@ typedef struct StartSlot StartSlot;
  * another slot. */
 typedef void (*start_slot_acquired_t)(void *userdata);
 
-/* Embedded in its owner; zeroed at first. */
+/* Embedded in its owner; initially { 0 }. */
 struct StartSlot {
         start_slot_acquired_t on_acquired;
         void *userdata;

@@ -178,7 +178,7 @@ static int await_orphan_answer(OrphanedPod *orphan) {
                                           on_orphan_answer_timeout, orphan);
 }
 
-/* Asks a running shim to exit and cleans up after it; or cleans up at once. */
+/* Requests that a running shim exit, and cleans up after it; or cleans up at once. */
 static int tear_down_orphan(OrphanedPod *orphan) {
         const PodContext *context = orphan->orphans->context;
         int r = network_attachment_new(context->bundle, context->network, orphan->uid,

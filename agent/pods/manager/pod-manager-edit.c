@@ -2,8 +2,8 @@
 /* An edit of a running pod. The plan (model/edit-plan.h) determines the steps. Changes that can be
  * applied in place are recorded first, then made: an agent that dies in between leaves a record
  * that the next one applies. An edit that replaces the pod is pre-flighted first; the running pod
- * is deleted only when its successor could start, and the successor starts in the same step in
- * which it is gone. */
+ * is deleted only when its successor could start, and the successor starts in the step in which the
+ * running pod is gone. */
 
 #include "agent/pods/manager/pod-manager-private.h"
 #include "agent/pods/manager/pod-record.h"
@@ -116,7 +116,7 @@ static void apply_edit_or_retry(PodManager *manager, PodEntry *entry, const Edit
         pod_entry_mark_dirty_later(entry, STORE_RETRY_USEC);
 }
 
-/* ---- in its place ---- */
+/* ---- replacement ---- */
 
 /* The pod that currently has the name has lower trust. */
 static void displace_by_next(PodEntry *entry) {

@@ -100,15 +100,15 @@ static bool is_enough(DeviceClaim *claim) {
                                          claim);
 }
 
-/* Pods that are already terminating are the last to be spared, because their devices cost no other
- * pod. */
+/* Pods that are already terminating are the last to be spared, because taking their devices stops
+ * no other pod. */
 static unsigned rank_of_holder(const PodEntry *entry) {
         return pod_worker_is_terminating(entry->worker)
                        ? N_QOS_CLASSES
                        : pod_qos_class(&pod_worker_pod(entry->worker)->spec);
 }
 
-/* A pod is spared if the devices of the others are enough. */
+/* A pod is spared if the devices of the others suffice. */
 static void spare_holders(DeviceClaim *claim, unsigned rank) {
         for (PodEntry *entry = claim->manager->entries; entry; entry = entry->next_entry) {
                 if (!entry->gives_way || rank_of_holder(entry) != rank)

@@ -33,7 +33,7 @@ typedef struct PodEntry {
         bool is_dirty;
         bool holds_ports;  /* it held host ports when it was last stepped */
         bool is_preempted; /* it is being preempted, and still exists */
-        bool gives_way;    /* its devices, while pod_manager_displace_device_holders() chooses */
+        bool gives_way;    /* loses its devices; only for pod_manager_displace_device_holders() */
         bool is_reported;
         PodOrderPresence presence; /* its state as seen by the pods that wait for it */
         size_t stop_step;          /* in the current stage of a node shutdown */
@@ -66,7 +66,7 @@ struct PodManager {
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
         void *shutdown_userdata;
-        bool has_qos_groups; /* they have been created, with their weights */
+        bool has_qos_groups; /* the cgroups of the QoS classes exist, with their weights */
         bool qos_is_due;     /* pods were started, removed or edited: update them once per turn */
 };
 
@@ -88,7 +88,7 @@ int pod_entry_store_record(PodManager *manager, const PodEntry *entry, const Pod
 PodEntry *pod_manager_find_running(PodManager *manager, const char *namespace, const char *pod,
                                    Error *reterr);
 
-/* No successor is desired any more. */
+/* No successor is desired anymore. */
 void pod_entry_forget_next(PodEntry *entry);
 
 /* If the pod runs and an edit of it is desired, does everything that can be done now. */

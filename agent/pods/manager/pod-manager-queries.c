@@ -92,7 +92,7 @@ void pod_manager_request_usage(PodManager *manager) {
                 Sandbox *sandbox = entry->worker ? pod_worker_sandbox(entry->worker) : NULL;
 
                 if (sandbox)
-                        (void) sandbox_request_usage(sandbox); /* otherwise it is missing in the
+                        (void) sandbox_request_usage(sandbox); /* a failure leaves it out of the
                                                                 * metrics */
         }
 }

@@ -33,7 +33,7 @@
 /* A pod that cannot be started (its record cannot be written) is retried after this time. */
 #define START_RETRY_USEC (5 * USEC_PER_SEC)
 
-/* How long pods are stepped before the loop's other sources have their turn. */
+/* How long pods are stepped before the loop's other sources run again. */
 #define STEP_USEC (5 * USEC_PER_MSEC)
 
 static const char *const synced_file_names[] = { "record",   "failure", TERMINATED_FILE_NAME,
@@ -780,7 +780,7 @@ static int step_dirty_pods(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 /* Finds a pod by its full name, or by the name of the API server's pod for which it was adopted. */
 static bool is_pod_called(const Pod *pod, const char *namespace, const char *name) {

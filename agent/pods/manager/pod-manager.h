@@ -79,8 +79,8 @@ typedef int (*restored_pod_t)(const PodSource *source, const Pod *pod, void *use
 
 /* To be called before the desired state is computed for the first time: takes over the pods of an
  * earlier agent by their records. Damaged records are set aside, unreadable ones are not changed;
- * both are logged, and so is a directory that cannot be listed. 0; or -errno if 'must_be_all' and
- * a directory cannot be listed. */
+ * both are logged, and so is a directory that cannot be listed. 0; or -errno if 'must_be_all' is
+ * set and a directory cannot be listed. */
 int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
                              bool must_be_all, Error *reterr);
 
@@ -129,7 +129,8 @@ int pod_manager_connect_to_port(PodManager *manager, const char *namespace, cons
 int pod_manager_network_usage(const PodManager *manager, const char *uid,
                               NetworkInterfaceUsage *ret);
 
-/* Asks all shims to count the open descriptors of their containers; see sandbox_request_usage(). */
+/* Requests that all shims count the open descriptors of their containers; see
+ * sandbox_request_usage(). */
 void pod_manager_request_usage(PodManager *manager);
 
 /* The last response about a container of that pod; see sandbox_container_usage(). */
@@ -153,9 +154,9 @@ int pod_manager_attach(PodManager *manager, const char *namespace, const char *p
 int pod_manager_add_ephemeral_container(PodManager *manager, const char *namespace, const char *pod,
                                         const char *json, char **ret_name, Error *reterr);
 
-/* ConfigMaps, Secrets or classes, as found through the bundle's lookup, may have changed.
- * 'concerns' selects the pods that refer to one of them; NULL: all pods. To be called after the
- * desired state has been applied. */
+/* ConfigMaps, Secrets or classes that the bundle's lookup finds may have changed. 'concerns'
+ * selects the pods that refer to one of them; NULL: all pods. To be called after the desired state
+ * has been applied. */
 void pod_manager_on_objects_changed(PodManager *manager,
                                     bool (*concerns)(const Pod *pod, void *userdata),
                                     void *userdata);
@@ -253,7 +254,7 @@ bool pod_manager_evict_pod(PodManager *manager, const char *uid, NodeCondition c
                            const char *message, int64_t max_grace_seconds,
                            uint64_t *ret_grace_usec);
 
-/* Whether any failed pod still has something running or mounted. */
+/* Whether parts of any failed pod are still running or mounted. */
 bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid);
 
 /* The time (realtime) of the latest eviction among the pods that are still failed because of this
@@ -268,7 +269,7 @@ void pod_manager_readmit_evicted(PodManager *manager);
 /* Whether there is a pod that may be using the scarce resource. */
 bool pod_manager_has_active_pods(const PodManager *manager);
 
-/* No pod starts from now on: all are about to be stopped, one after another. */
+/* Prevents further starts of pods, because all are about to be stopped, one after another. */
 void pod_manager_set_draining(PodManager *manager);
 
 /* The progress of draining: 1 once no pod is left, and no cleanup is in progress; 0 before; -EBUSY

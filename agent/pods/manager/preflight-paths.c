@@ -17,7 +17,7 @@ struct PreflightPaths {
         void *userdata;
         ForkedTask *task; /* NULL: the result is known */
         sd_event_source *deadline;
-        int fd;               /* the process writes to it which volume it checks */
+        int fd;               /* receives the index of each volume that the process checks */
         const Volume *faulty; /* NULL: none */
         bool is_hung;         /* the path of 'faulty' does not respond */
 };
@@ -40,7 +40,7 @@ static bool is_of_its_type(const HostPathVolumeSource *source) {
                (st.st_mode & S_IFMT) == host_path_modes[source->type];
 }
 
-/* Runs in the process. */
+/* Runs in the child process. */
 static int look_at_host_paths(int fd, const void *work) {
         const PodSpec *spec = work;
 

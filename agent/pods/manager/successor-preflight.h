@@ -18,7 +18,7 @@ int preflight_new(PodContext *context, const Pod *pod, void (*on_change)(void *u
  * are being checked; -errno: it could not, with a message. */
 int preflight_step(Preflight *preflight, Error *reterr);
 
-/* The next step repeats requests and checks. */
+/* Makes the next step repeat requests and checks. */
 void preflight_retry(Preflight *preflight);
 
 Preflight *preflight_free(Preflight *preflight);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* activeDeadlineSeconds: a pod that runs for longer has failed with DeadlineExceeded. The time
- * counts from the pod's start, which is on disk, so neither a restart of the agent nor a reboot
- * resets it. Setting the clock does not move the deadline; for a pod that started before the clock
- * was set, a later agent counts from the time at which it was set. */
+/* activeDeadlineSeconds: a pod that runs for longer fails with DeadlineExceeded. The time counts
+ * from the pod's start, which is on disk, so neither a restart of the agent nor a reboot resets it.
+ * Setting the clock does not move the deadline; for a pod that started before the clock was set, a
+ * later agent counts from the time at which it was set. */
 
 #include "agent/pods/pod/pod-instance.h"
 #include "common/clock.h"

@@ -20,11 +20,11 @@
 typedef struct NetworkAttachment NetworkAttachment;
 
 /* The result of network_attachment_attach() or network_attachment_detach(), from the loop: 0, or
- * -errno with an error. A failed attach leaves nothing behind, unless the error says so; then the
- * attachment is still known, and the next call starts by deleting it. */
+ * -errno with an error. A failed attach leaves nothing behind, unless the error reports this; then
+ * the attachment is still known, and the next call first deletes it. */
 typedef void (*network_attachment_done_t)(int r, const Error *error, void *userdata);
 
-/* 'uid' is borrowed, and so are the configurations. */
+/* 'uid' and the configurations are borrowed. */
 int network_attachment_new(const BundleConfig *bundle, const CniSettings *settings, const char *uid,
                            network_attachment_done_t done, void *userdata, NetworkAttachment **ret);
 
@@ -70,11 +70,11 @@ void network_attachment_hold_netns(NetworkAttachment *attachment, const Sandbox 
  */
 void network_attachment_interrupt(NetworkAttachment *attachment);
 
-/* The shim is gone, and its namespace with it: the known attachment must be deleted. */
+/* The shim and its namespace are gone: the known attachment must be deleted. */
 void network_attachment_on_sandbox_lost(NetworkAttachment *attachment);
 
-/* Records the same on disk. To be called before another shim is started, because the next agent
- * would otherwise take it for the one that was attached. 0, or -errno with a message. */
+/* Records the loss on disk. To be called before another shim is started, because the next agent
+ * would otherwise mistake it for the one that was attached. 0, or -errno with a message. */
 int network_attachment_record_sandbox_lost(NetworkAttachment *attachment, Error *reterr);
 
 /* Prints its state, addresses and errors for `mainstay debug dump`. */

@@ -216,7 +216,7 @@ static bool must_fit(const PodInstance *pod) {
 }
 
 /* Includes pods that this node has created from a DaemonSet: Pod Security relies on this check,
- * because it grants pods for another operating system more than they may do here. */
+ * because it restricts pods for another operating system less. */
 static bool reject_unsafe_pod(PodAdmission *admission, const PodInstance *pod) {
         if (pod->pod->metadata.source != OBJECT_SOURCE_APISERVER || pod_has_run_before(pod) ||
             (!reject_for_os(admission, pod) && !reject_for_sysctls(admission, pod)))
@@ -260,7 +260,7 @@ static bool check_node_affinity(PodAdmission *admission, const PodInstance *pod)
         return false;
 }
 
-/* ---- ports of the host ---- */
+/* ---- host ports ---- */
 
 static void reject_for_host_port(PodAdmission *admission, const PodInstance *pod,
                                  const HostPortHolder *holder) {

@@ -4,8 +4,8 @@
 /* Admission of a pod by the node, as in the kubelet: node selector and node affinity, host ports,
  * node pressure, and for pods of an API server also operating system, sysctls and resources; other
  * pods are preempted for a critical one (pod-preemption.h). Taints are left to the scheduler. A
- * rejected pod has status Failed; unlike in the kubelet, a pod of a file is admitted later, when
- * the node's labels or conditions have changed. Running pods are not affected. */
+ * rejected pod has status Failed; unlike in the kubelet, a pod from a file may be admitted later,
+ * when the node's labels or conditions have changed. Running pods are not affected. */
 
 #include "agent/pods/pod/pod-instance.h"
 

@@ -21,7 +21,7 @@ int resolve_pod_classes(const ObjectLookup *lookup, const Pod *running, Pod *pod
  * differs from 'pod'. */
 bool borrow_class_values(const ObjectLookup *lookup, const Pod *running, const Pod *pod, Pod *ret);
 
-/* Whether the classes that the pod names exist, and which runtime it gets. -ENOENT with a message:
- * the pod has to wait. */
+/* Checks that the classes that the pod names exist, and determines its runtime. -ENOENT with a
+ * message: the pod has to wait. */
 int check_pod_classes(const ObjectLookup *lookup, const OciRuntimes *runtimes, const Pod *pod,
                       const char **ret_runtime, Error *reterr);

@@ -62,13 +62,13 @@ typedef struct PodContext {
                        void *userdata);
         /* Whether pods that were stopped for others still exist. */
         bool (*is_preempting)(void *userdata);
-        /* Finds a pod that holds a host port that 'pod' requests; pods of lower trust are found
-         * last; false: none. */
+        /* Finds a pod that holds a host port that 'pod' requests, preferring pods that do not have
+         * lower trust; false: none. */
         bool (*find_port_holder)(const Pod *pod, HostPortHolder *ret, void *userdata);
         /* Fails all pods of lower trust that hold host ports that the pod requests. */
         void (*displace_port_holders)(const Pod *pod, void *userdata);
         /* Fails pods of lower trust that have devices which the pod requests, as few as necessary.
-         * False: that would not be enough, and none was failed. */
+         * False: all of them would not suffice, and none was failed. */
         bool (*displace_device_holders)(const Pod *pod, void *userdata);
         /* Whether the order of pods allows the pod to start. If not, the message, which the caller
          * frees, names the pods that it waits for; NULL: out of memory. */

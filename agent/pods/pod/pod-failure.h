@@ -26,5 +26,5 @@ void pod_failure_store(const PodFailure *failure, const PodInstance *pod);
 /* Reads it; a damaged one is logged. 0, or -errno if it cannot be read. */
 int pod_failure_load(PodFailure *failure, const PodInstance *pod);
 
-/* Resets the failure: the pod has no longer failed. */
+/* Resets the failure: the pod does not count as failed anymore. */
 void pod_failure_done(PodFailure *failure);

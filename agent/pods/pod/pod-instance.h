@@ -26,7 +26,7 @@ typedef struct PodInstance {
 int pod_instance_init_take(PodInstance *instance, PodContext *context, Pod *pod, void *owner);
 void pod_instance_done(PodInstance *instance);
 
-/* A step of the pod is due, and its status may have changed. */
+/* To be called when a step of the pod is due, or its status may have changed. */
 void pod_instance_mark_dirty(const PodInstance *instance);
 
 /* The fields of log lines about the pod; 'container' may be NULL. */

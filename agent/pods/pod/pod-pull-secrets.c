@@ -50,7 +50,7 @@ static int add_pull_secret(const ObjectLookup *objects, const Pod *pod, const ch
         const DataObject *secret = NULL;
         int r = object_lookup(objects, &pod->metadata, OBJECT_SECRET, name, &secret, &error);
 
-        /* Waiting makes sense for this Secret, unlike for one that the API server may not have. */
+        /* Unlike a Secret that the API server may not have, this one will be available soon. */
         if (r == -EAGAIN && secret_is_being_opened(objects, &pod->metadata, name))
                 return r;
         if (r == -ENOENT || r == -EAGAIN)

@@ -32,5 +32,5 @@ bool pod_is_beyond_grace(const PodTermination *termination, uint64_t grace_usec)
 void pod_termination_request(PodTermination *termination, const PodInstance *pod,
                              int64_t grace_seconds);
 
-/* 1: an earlier agent had a deletion request; 0; or -errno if it cannot be read. */
+/* 1: an earlier agent received a deletion request; 0: none; or -errno if it cannot be read. */
 int pod_termination_load(PodTermination *termination, const PodInstance *pod);

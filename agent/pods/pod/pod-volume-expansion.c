@@ -36,7 +36,7 @@ static void report_expansion(const PodInstance *pod, const CsiVolume *volume, Cl
         claims->update(volume->claim, &(ClaimUpdate){ kind, size, message }, claims->userdata);
 }
 
-/* Whether the volume keeps its size, and the pod may go on. */
+/* Whether the volume keeps its size, so that the pod can continue without an expansion. */
 static bool take_failure(const PodInstance *pod, const CsiVolume *volume,
                          const VolumeExpansion *plan, CsiExpansionError failure,
                          const char *message) {

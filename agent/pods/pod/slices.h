@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The systemd slices of pods and QoS classes (cgroup driver systemd). systemd gets the same values
- * as the cgroup files, so that nothing changes when it writes them again. All requests are
+/* The systemd slices of pods and QoS classes (cgroup driver systemd). systemd gets the values that
+ * the cgroup files have, so that nothing changes when it writes them again. All requests are
  * asynchronous; with the driver cgroupfs they do nothing. */
 
 #include "agent/bundle/resize.h"

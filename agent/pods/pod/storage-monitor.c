@@ -9,8 +9,8 @@
 #define STORAGE_PERIOD_USEC  (10 * USEC_PER_SEC)
 #define STORAGE_TIMEOUT_USEC (660 * USEC_PER_SEC)
 
-/* The time limit for the walk through all files; when it is over, the walk reports the part that it
- * has counted. */
+/* The time limit for the walk through all files; after it, the walk reports the part that has been
+ * counted. */
 #define STORAGE_WALK_OPTION "--seconds=600"
 
 enum {

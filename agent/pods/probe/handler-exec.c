@@ -66,7 +66,7 @@ void handler_begin_exec(HandlerRun *run) {
                                                  .argv = argv,
                                                  .timeout_usec = run->spec.timeout_usec },
                         on_exec_done, run, &run->exec);
-        if (r == -EMSGSIZE) /* it will never get shorter, so a retry cannot succeed */
+        if (r == -EMSGSIZE) /* the command never gets shorter, so a retry cannot succeed */
                 handler_run_finish_deferred(run, HANDLER_FAILED,
                                             "the command is too long to be run");
         else if (r == -E2BIG)

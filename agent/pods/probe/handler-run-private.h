@@ -59,7 +59,7 @@ HttpClient *handler_run_http_client(HandlerRun *run);
 /* "<scheme>://<host>:<port><path>", freed by the caller, or NULL. */
 char *format_handler_url(const char *scheme, const char *host, int64_t port, const char *path);
 
-/* The kinds of handlers. Each run ends by a call of one of the first two functions, or of
+/* The kinds of handlers. Each run ends with a call of one of the first two functions, or of
  * handler_run_free(). */
 void handler_begin_exec(HandlerRun *run);
 void handler_begin_http(HandlerRun *run);

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-/* A response that has arrived is processed before the timeout, because timers come after
- * sockets. */
+/* A response that has arrived is processed before the timeout, because timers have a lower priority
+ * than sockets. */
 enum {
         HANDLER_TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 1,
 };

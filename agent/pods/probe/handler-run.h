@@ -22,8 +22,8 @@ typedef enum HandlerResult {
  * there or later. 'message' is the output or the error. */
 typedef void (*handler_done_t)(HandlerResult result, const char *message, void *userdata);
 
-/* The target. The container and the strings are borrowed during the call of handler_run_start(),
- * the other members as long as the run exists. */
+/* The container in which a handler runs. The container and the strings are borrowed during the call
+ * of handler_run_start(), the other members as long as the run exists. */
 typedef struct HandlerTarget {
         sd_event *event;
         HttpClient **http; /* created at first use; shared by all */

@@ -19,7 +19,7 @@ extern const char *const probe_kind_titles[N_PROBE_KINDS]; /* "Startup" */
 /* The container's probe of that kind, or NULL. */
 const Probe *container_probe(const Container *container, ProbeKind kind);
 
-/* The latest consecutive equal results of one probe of one attempt. Zeroed at first. */
+/* The latest consecutive equal results of one probe of one attempt. Initially { 0 }. */
 typedef struct ProbeResultRun {
         bool has_result;
         bool last; /* success or not */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* As often as cAdvisor looks at containers. */
+/* The interval of cAdvisor's measurements. */
 #define USAGE_PERIOD_USEC (10 * USEC_PER_SEC)
 
 void stats_provider_done(StatsProvider *stats) {

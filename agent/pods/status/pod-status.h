@@ -20,7 +20,7 @@ typedef struct PodStatusInput {
         const char *resize_error; /* why the cgroups do not match the spec */
         uint64_t deletion_time;   /* 0: not being terminated */
         uint64_t now;             /* realtime */
-        bool is_syncing;          /* a restarted agent does not know the complete state yet … */
+        bool is_syncing;          /* a restarted agent waits for the complete state … */
         bool is_provisional;      /* … so conditions may be wrong */
         bool has_sandbox;
         bool is_sandbox_ready;

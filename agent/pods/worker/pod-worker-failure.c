@@ -19,7 +19,7 @@
 static void set_pod_failure(PodWorker *worker, PodEventKind kind, const char *reason,
                             const char *message, const char *event, uint64_t grace_usec) {
         if (pod_failure_set(&worker->failure, reason, message) < 0)
-                return; /* the part that found it will find it again */
+                return; /* the failure will be detected again */
         log_set_message_id(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", worker->instance.description,
                     reason, message);

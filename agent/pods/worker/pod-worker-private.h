@@ -25,7 +25,7 @@ typedef enum PodWorkerState {
         WORKER_ATTACHING,    /* its network is being attached */
         WORKER_READY,        /* containers may run */
         WORKER_DETACHING,    /* no container is running; its network is being detached */
-        WORKER_TEARING_DOWN, /* the shim was asked to exit */
+        WORKER_TEARING_DOWN, /* the shim has been requested to exit */
         WORKER_SANDBOX_LOST, /* the shim is gone; its remains must be cleaned up */
         WORKER_CLEANING_UP,  /* a child is cleaning up */
         WORKER_UNMOUNTING,   /* CSI drivers are unmounting its volumes */
@@ -54,8 +54,7 @@ typedef struct PodSandboxProgress {
         Child *cleanup;
         SandboxStartStage start_stage;
         bool is_lost;           /* the shim has exited; the next step frees the Sandbox */
-        bool needs_cleanup;     /* cleanup is needed before anything starts: an earlier agent left
-                                 * this pod */
+        bool needs_cleanup;     /* an earlier agent left this pod, so a cleanup comes first */
         bool cleanup_is_whole;  /* the cleanup in progress removes everything */
         bool was_lost_in_setup; /* the shim exited before the pod was set up */
         bool is_unresponsive;   /* the shim does not replay its state */
@@ -104,7 +103,8 @@ void pod_worker_sync_containers(PodWorker *worker);
 /* Sets the last error; records an event for each error, and logs it once. NULL: none. */
 void pod_worker_set_last_error(PodWorker *worker, const char *message);
 
-/* Sets what the pod waits for without an error; this is only shown in its status. */
+/* Sets the message about something that the pod waits for, which is not an error and is only shown
+ * in its status. */
 void pod_worker_set_awaited(PodWorker *worker, const char *message);
 
 /* Whether the pod is in the host network, or its network can be attached. If not, the pod waits,

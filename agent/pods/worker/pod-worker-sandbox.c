@@ -26,8 +26,8 @@
 /* A sandbox that cannot be created is tried again after a second, then two, up to a minute. */
 static const BackOffLimits sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
-/* A shim answers in milliseconds. READY=1 does not wait longer than this, and after this time a
- * terminating pod's shim is killed. */
+/* A shim responds within milliseconds. READY=1 does not wait longer than this, and after this time
+ * a terminating pod's shim is killed. */
 #define SHIM_ANSWER_USEC (10 * USEC_PER_SEC)
 
 #define NETWORK_CHECK_USEC (50 * USEC_PER_MSEC) /* interval between the checks of two pods */
@@ -184,7 +184,7 @@ static void enter_worker_ready(PodWorker *worker) {
         pod_worker_set_last_error(worker, NULL);
 }
 
-/* The mounts are complete: the network follows, or the containers. */
+/* The mounts are complete; the network or, without one, the containers come next. */
 static void enter_worker_attaching(PodWorker *worker) {
         const PodInstance *pod = &worker->instance;
 
@@ -370,7 +370,7 @@ static void resume_sandbox(PodWorker *worker, bool is_ready, bool has_run) {
         }
 }
 
-/* The shim has the containers, so they are supervised even though files are still unread. */
+/* The shim has the containers, so they are supervised even though some files have not been read. */
 static void do_without_unread_checkpoints(PodWorker *worker) {
         cleanup_error Error error = ERROR_NULL;
         int r = pod_worker_load_checkpoints(worker, &error);
@@ -727,7 +727,7 @@ static int start_teardown_sandbox(PodWorker *worker, Error *reterr) {
                              reterr);
 }
 
-/* 1: the shim answers; 0: a cleanup comes first; -errno. */
+/* 1: a shim was found or started; 0: a cleanup comes first; -errno. */
 static int connect_or_start_sandbox(PodWorker *worker, Error *reterr) {
         PodInstance *pod = &worker->instance;
         bool should_run;
@@ -766,7 +766,7 @@ static bool needs_sandbox(PodWorker *worker) {
         if (!worker->instance.is_desired || worker->sandbox.needs_cleanup)
                 return true;
         pod_worker_recover_containers(worker);
-        if (!pod_worker_should_run(worker)) /* but its addresses are released */
+        if (!pod_worker_should_run(worker)) /* its addresses must still be released */
                 return has_pod_network(worker) && !worker->failure.is_until_reboot;
         pod_containers_on_new_sandbox(&worker->containers);
         return true;

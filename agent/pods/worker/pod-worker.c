@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod's state. Its parts (termination, failure, deadline, admission, storage limits, resize,
- * volumes, status) are in separate files; here they are combined to decide which containers start
- * and stop. The sandbox follows in pod-worker-sandbox.c. An edit is applied to the running pod as
- * far as the plan allows; a replaced pod terminates, then a new instance starts. */
+ * volumes, status) are in separate files; this file combines them to decide which containers start
+ * and stop. The sandbox is in pod-worker-sandbox.c. An edit is applied to the running pod as far as
+ * the plan allows; a replaced pod terminates, then a new instance starts. */
 
 #include "agent/pods/worker/pod-worker.h"
 
@@ -354,7 +354,7 @@ PodWorker *pod_worker_free(PodWorker *worker) {
         return NULL;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 /* Only a pod with readiness gates depends on them. */
 void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *conditions) {

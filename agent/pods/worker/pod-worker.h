@@ -102,8 +102,8 @@ bool pod_worker_is_removed(const PodWorker *worker);
  * no shim. True for an unresponsive shim and during a cleanup. */
 bool pod_worker_is_synced(const PodWorker *worker);
 
-/* Adds the images that its containers use, regardless of the spec; all images while that is not
- * known. */
+/* Adds the images that its containers use, regardless of the spec; all images as long as that is
+ * unknown. */
 void pod_worker_list_images(const PodWorker *worker, ImageSet *ret);
 
 /* Prints sandbox, network, timers, errors and containers for `mainstay debug dump`. */
@@ -131,8 +131,8 @@ void pod_worker_set_external_conditions(PodWorker *worker, const StringMap *cond
 
 const Pod *pod_worker_pod(const PodWorker *worker);
 
-/* The pod comes from another source now, with the same spec: its volumes use the objects of that
- * source. */
+/* Records that the pod, with the same spec, now comes from another source: its volumes use the
+ * objects of that source. */
 void pod_worker_set_source(PodWorker *worker, ObjectSource source);
 
 /* Reports the number of results of each kind for each of its probes. */
@@ -193,7 +193,7 @@ bool pod_worker_evict(PodWorker *worker, NodeCondition condition, const char *me
 /* The time (realtime) and the condition of its eviction; 0: it was not evicted. */
 uint64_t pod_worker_evicted_at(const PodWorker *worker, NodeCondition *ret_condition);
 
-/* Whether it has failed, and something of it is still running or mounted. */
+/* Whether it has failed, and parts of it are still running or mounted. */
 bool pod_worker_is_stopping_failed(const PodWorker *worker);
 
 /* ---- preemption ---- */
@@ -205,5 +205,5 @@ void pod_worker_preempt(PodWorker *worker);
  * seconds of its grace period, even if it is already being stopped. */
 void pod_worker_displace(PodWorker *worker, const char *reason, const char *message);
 
-/* Whether it was preempted or displaced, and something of it is still running or mounted. */
+/* Whether it was preempted or displaced, and parts of it are still running or mounted. */
 bool pod_worker_is_stopping_preempted(const PodWorker *worker);
