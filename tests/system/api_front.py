@@ -78,7 +78,7 @@ class Front:
         master = self.own[-1].pid
         old = self.all_pids() - {master}
         os.kill(master, signal.SIGHUP)
-        wait(lambda: self.all_pids() - {master} - old, "another worker")
+        wait(lambda: self.all_pids() - {master} - old, "another worker has started")
         return old
 
     def asked(self):

@@ -39,7 +39,7 @@ class Clocked(harness.Node):
 
     def let_pass(self, seconds):
         """Advances all clocks by this time, counted from the creation of the node."""
-        assert seconds >= self.passed, f"{self.passed} seconds have passed: timers would wait for the rest"
+        assert seconds >= self.passed, f"the clock cannot go back: {self.passed} seconds have passed"
         self.passed = seconds
         self.write_clock(seconds, seconds)
         self.get("/readyz")  # a request makes the agent read the clock

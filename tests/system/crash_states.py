@@ -68,7 +68,7 @@ def split(arguments):
 
 
 def text(word):
-    assert not word.endswith("..."), f"the recorder cut {word[:80]}"
+    assert not word.endswith("..."), f"the recorder truncated {word[:80]}"
     return ast.literal_eval("b" + word)
 
 

@@ -39,7 +39,7 @@ NOTICE, ANSWER = "=QIIiIQ6Q", "=QqiI"
 
 def install(names):
     """Installs the filter for this process and all its descendants; returns its descriptor."""
-    assert platform.machine() == "x86_64", "the numbers of the calls are those of x86-64"
+    assert platform.machine() == "x86_64", "the system call numbers are those of x86-64"
     numbers = [NUMBERS[name] for name in names]
     code = [(0x20, 0, 0, 4), (0x15, 1, 0, AUDIT_ARCH_X86_64), (0x06, 0, 0, ALLOW), (0x20, 0, 0, 0)]
     code += [(0x15, len(numbers) - i, 0, number) for i, number in enumerate(numbers)]

@@ -339,7 +339,7 @@ class Node:
         if "containerID" not in container_status(pod, container):
             return None
         inits = [pid for pid in world.cgroup_pids(self.cgroup_of(pod, container)) if world.is_container_init(pid)]
-        assert len(inits) <= 1, f"{name} has more than one first process: {inits}"
+        assert len(inits) <= 1, f"{name} has more than one init process: {inits}"
         return inits[0] if inits else None
 
     def init(self, name, container="main"):
@@ -353,7 +353,7 @@ class Node:
             found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
             return found[0] if len(found) == 1 else None
         # A child of the shim has the shim's command line until it executes its own program.
-        return wait(find, f"there is one shim of {name}")
+        return wait(find, f"{name} has exactly one shim")
 
     def shim_processes(self):
         """The shims, their sessions, and forked children that have not executed a program yet."""

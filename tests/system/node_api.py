@@ -145,7 +145,7 @@ class ActivatingNode:
 
     def make_mounts(self):
         self.mounts = subprocess.Popen(["unshare", "--mount", "--propagation", "slave", "sleep", "infinity"])
-        wait(lambda: os.readlink(f"/proc/{self.mounts.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"), "a mount namespace")
+        wait(lambda: os.readlink(f"/proc/{self.mounts.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"), "it has its own mount namespace")
 
     def with_mounts(self, *words):
         return ["nsenter", f"--mount=/proc/{self.mounts.pid}/ns/mnt", *words]

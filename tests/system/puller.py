@@ -91,7 +91,7 @@ class Puller:
 
 def expect_refused(puller, result, *words):
     status, message = result
-    assert status != 0, "it was taken"
+    assert status != 0, "the pull has succeeded"
     for word in words:
         assert word in message, message
     assert "Sanitizer" not in message, message

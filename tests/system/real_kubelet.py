@@ -43,7 +43,7 @@ def find_kubelet():
                 (("containerd", "containerd"), ("ctr", "containerd"), ("skopeo", "skopeo"), ("umoci", "umoci"))
                 if not shutil.which(name)]
     if missing:
-        raise Missing(f"A real kubelet needs what is missing here: {', '.join(missing)}.")
+        raise Missing(f"A real kubelet needs programs that are missing: {', '.join(missing)}.")
     return kubelet
 
 

@@ -180,7 +180,7 @@ class SoakChecks:
         self.wait_settled()
         now = self.look_at_steady()
         self.identity = self.identity or now
-        assert now == self.identity, f"pods that keep their processes: {set(now.items()) ^ set(self.identity.items())}"
+        assert now == self.identity, f"processes of pods have changed: {set(now.items()) ^ set(self.identity.items())}"
         self.soak.spared = {uid for uid, *_ in now.values()}
         starts = soak_pods.count_starts(self.node)
         surplus = [text for pod in self.soak.all_pods() for text in pod.surplus_starts(starts)]

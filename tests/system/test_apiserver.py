@@ -190,7 +190,7 @@ def test_a_mirror_pod_is_created_deleted_and_recreated(node, admin):
     uid = register(node)["metadata"]["uid"]
     code, pod = node.ask("POST", POD_PATH, mirror(uid))
     assert code == 201
-    assert pod["metadata"]["uid"] != "786c37256f1a6244e3eda6beaf03afe5", "the server gives the UID"
+    assert pod["metadata"]["uid"] != "786c37256f1a6244e3eda6beaf03afe5", "the server assigns the UID"
     assert pod["metadata"]["generation"] == 1
     assert pod["status"] == {"phase": "Pending", "qosClass": "Burstable"}
     assert pod["spec"]["priority"] == 0 and pod["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
@@ -331,7 +331,7 @@ def test_a_pod_status_is_merged_like_kubelet_patches_require(api, node):
     status = pod["status"]
     assert status["conditions"] == [{"type": "PodScheduled", "status": "True", "lastProbeTime": None},
                                     {"type": "Ready", "status": "True", "lastProbeTime": None}]
-    assert status["containerStatuses"] == patch["containerStatuses"], "a list that is replaced as a whole"
+    assert status["containerStatuses"] == patch["containerStatuses"], "the list is replaced as a whole"
     assert status["resources"] == {"requests": {"memory": "1"}}
     assert status["podIPs"] == [{"ip": "10.0.0.1"}] and status["phase"] == "Running"
     assert pod["metadata"]["generation"] == 1, "a status patch keeps the generation"

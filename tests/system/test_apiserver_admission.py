@@ -78,7 +78,7 @@ def test_critical_pod_preempts_other_api_server_pods(make_member):
                           one["reason"] == "Preempting"], lambda: f"there is an event: {member.api.all('events')}")[0]
     assert (event["type"], event["message"]) == ("Warning", "Preempted in order to admit critical pod")
     member.wait_reported_phase("critical", "Running")
-    assert not world.is_alive(large), "what was preempted has ended when the critical pod runs"
+    assert not world.is_alive(large), "the preempted pod has ended before the critical pod runs"
     assert all(world.is_alive(pid) for pid in stays)
     assert 'kubelet_preemptions{preemption_signal="cpu"} 1' in member.get("/metrics")[1]
 
@@ -133,7 +133,7 @@ def test_configuration_limits_pods_and_keeps_resources(make_member):
     member = make_member(config={"maxPods": 50, "podsPerCore": 1, "systemReserved": {"cpu": "300m", "memory": "100Mi"},
                                  "kubeReserved": {"cpu": "200m", "memory": "28Mi", "ephemeral-storage": "1Gi"}})
     cpus = os.cpu_count()
-    node = wait(lambda: member.api.get("nodes", None, "node1"), "the node is there")["status"]
+    node = wait(lambda: member.api.get("nodes", None, "node1"), "the node has registered")["status"]
     assert node["capacity"]["cpu"] == str(cpus) and node["allocatable"]["cpu"] == f"{cpus * 1000 - 500}m"
     memory = [int(node[which]["memory"][:-2]) for which in ("capacity", "allocatable")]
     pages = sum(int(node["capacity"].get(f"hugepages-{size}", "0").rstrip("KMGi")) for size in ("1Gi", "2Mi"))
@@ -147,7 +147,7 @@ def test_configuration_limits_pods_and_keeps_resources(make_member):
         f"{NOT_ENOUGH}pods, requested: 1, used: {min(50, cpus)}, capacity: {min(50, cpus)}"
     parent = os.path.dirname(os.path.dirname(member.pod_cgroup("web0")))
     limit = wait(lambda: world.cgroup_value(parent, "memory", "memory.limit_in_bytes" if world.cgroup_version() == 1
-                                            else "memory.max"), "the group of all pods has a limit")
+                                            else "memory.max"), "the cgroup of all pods has a limit")
     total = int(world.read("/proc/meminfo").split()[1]) << 10
     assert abs(int(limit) - (total - (128 << 20))) < 1 << 20
 
@@ -163,7 +163,7 @@ def test_status_has_the_resources_of_the_whole_pod(make_member):
 
 def test_label_may_arrive_after_the_pod_that_selects_it(make_member):
     member = make_member()
-    wait(lambda: member.api.get("nodes", None, "node1"), "the node is there")
+    wait(lambda: member.api.get("nodes", None, "node1"), "the node has registered")
     member.bind("web", nodeSelector={"disk": "fast"})
     wait(lambda: member.pod("web"), "the node has received the pod")
     assert member.reported("web")["status"]["phase"] == "Pending"
@@ -188,7 +188,7 @@ def test_host_port_belongs_to_the_running_pod(make_member):
     bind_with_port(member, "other", 40802)
     member.wait_reported_phase("other", "Running")
     member.restart()
-    wait(lambda: member.pod("first"), "the pod is there after a restart")
+    wait(lambda: member.pod("first"), "the pod exists after a restart")
     assert world.is_alive(pid) and member.reported("first")["status"]["phase"] == "Running"
 
 

@@ -97,7 +97,7 @@ class Handover:
             if pod["metadata"].get("labels", {}).get("app") == "logd" and "annotations" not in pod["metadata"]:
                 self.api.delete("pods", "default", pod["metadata"]["name"], grace=1)
         wait(lambda: "logd" not in self.member.cli("get", "daemonsets").stdout, "the agent has seen it")
-        wait(lambda: not pods_of(self.member, "logd"), "the pods go")
+        wait(lambda: not pods_of(self.member, "logd"), "the pods are gone")
 
 
 @pytest.fixture(name="make_handover")
@@ -250,7 +250,7 @@ def test_adopted_pod_starts_after_a_boot_without_the_server(make_handover):
     member.launch(specs.pod("own"))
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     member.wait_reported(pod["metadata"]["name"], lambda reported: reported["status"]["containerStatuses"][0]["containerID"].endswith(
-        member.container_id(handover.name)), "is what runs since")
+        member.container_id(handover.name)), "is the container that runs")
     assert member.init(handover.name) == pid and handover.is_adopted()
 
 
@@ -360,10 +360,10 @@ def test_old_pod_serves_until_the_new_image_is_pulled(make_handover):
     try:
         handover = make_handover(settings={"insecureRegistries": [registry.host]})
         pod = handover.bind(containers=[{**specs.container(), "image": f"{registry.host}/team/app:latest"}])
-        wait(lambda: registry.seen, lambda: f"the image is asked for\n{handover.member.said()[-3000:]}")
+        wait(lambda: registry.seen, lambda: f"the image is requested\n{handover.member.said()[-3000:]}")
         assert handover.continues() and not handover.member.pod(pod["metadata"]["name"])
         released.set()
-        wait(lambda: not world.is_alive(handover.pid), "our pod ends")
+        wait(lambda: not world.is_alive(handover.pid), "the node's pod ends")
         wait(lambda: handover.member.pod(pod["metadata"]["name"]), "the API pod starts")
     finally:
         released.set()

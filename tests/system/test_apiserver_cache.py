@@ -53,7 +53,7 @@ def traced(member, *options):
     tracer = subprocess.Popen(["strace", "-f", "-qq", "-y", "-o", log, "-p", str(member.agent.pid), *options],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait(lambda: world.status(member.agent.pid, "TracerPid").strip() != "0", "it looks")
+        wait(lambda: world.status(member.agent.pid, "TracerPid").strip() != "0", "strace is attached")
         yield log
     finally:
         tracer.send_signal(signal.SIGINT)
@@ -96,7 +96,7 @@ def test_cache_is_checksummed_private_and_synced_by_a_child(make_member):
     assert member.agent.pid not in user.values(), "the event loop does not wait for the disk"
     for name in CACHED[:2]:
         beside = os.path.join(os.path.dirname(cached(member, name)), "." + os.path.basename(name))
-        assert beside in user, f"{beside} is synced before it has its name: {sorted(user)}"
+        assert beside in user, f"{beside} is synced before it is renamed: {sorted(user)}"
     for path in [record, *files_below(cached(member))]:
         assert has_valid_checksum(path) and stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
     for where, _, _ in os.walk(cached(member)):
@@ -155,4 +155,4 @@ def test_damaged_cache_file_is_set_aside_and_written_again(make_member):
     member.launch(specs.pod("own"))
     member.wait_reported_phase("web", "Running")
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
-    wait(lambda: has_valid_checksum(cached(member, CACHED[0])), "it is kept again")
+    wait(lambda: has_valid_checksum(cached(member, CACHED[0])), "it is stored again")

@@ -45,7 +45,7 @@ def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocke
                 volumes=[{"name": "v", "configMap": {"name": "settings"}}])
     inits = run_bound_pods(member, "web", "goes")
     inits.update(run_bound(member, "reads"))
-    wait(lambda: len(tokens(member)) >= 3, "tokens of all three")
+    wait(lambda: len(tokens(member)) >= 3, "all three pods have tokens")
     before = len(tokens(member))
     relay.freeze()
     member.let_pass(seconds / 2)
@@ -65,7 +65,7 @@ def test_long_partition_restarts_nothing_and_status_converges(relay, make_clocke
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
     inits.pop("goes")
     if seconds == DAY:
-        wait(lambda: len(tokens(member)) >= before + 3, lambda: f"other tokens: {tokens(member)}")
+        wait(lambda: len(tokens(member)) >= before + 3, lambda: f"the tokens were renewed: {tokens(member)}")
     assert_untouched(member, inits)
     assert all(count == 1 for count in lists(member, since).values()), lists(member, since)
     assert is_compacted or not lists(member, since), lists(member, since)
@@ -80,7 +80,7 @@ def run_bound(member, name):
 def wait_for_the_year(member, shift):
     """Waits for a message that contains the time of the clock, with this year."""
     pattern = time.strftime(r"the clock of this machine (is not set, it )?says %Y-", time.gmtime(time.time() + shift))
-    wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' in\n{member.said()}")
+    wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' is logged:\n{member.said()}")
 
 
 @pytest.mark.parametrize("shift", [YEARS, -YEARS])
@@ -128,7 +128,7 @@ def test_certificates_are_requested_rarely_if_a_fast_clock_makes_them_expire(mak
         approve_all(member)
         time.sleep(1.5)  # so that each expires in another second
     limit = 3 + (time.monotonic() - start) // 60 * 2  # with a back-off of a minute or more
-    assert approve_all(member) <= limit, "two by the token, one by the certificate, and rarely others"
+    assert approve_all(member) <= limit, "two requests by the token, one by the certificate, and few others"
 
 
 def approve_all(member):

@@ -108,7 +108,7 @@ def test_no_request_is_sent_after_goaway(front, make_member):
     since = time.monotonic()
     old = front.replace()
     inits.update(run_bound_pods(member, "late"))
-    wait(lambda: connections(member, "127.0.0.1", front.port) - before, "another connection")
+    wait(lambda: connections(member, "127.0.0.1", front.port) - before, "another connection is opened")
     world.kill_all(old)
     inits.update(run_bound_pods(member, "later"))
     assert_untouched(member, inits)
@@ -136,7 +136,7 @@ def assert_each_event_arrives(member):
 
     def is_alone_after_a_renewal(size, number):
         before = renewals()
-        wait(lambda: renewals() > before, "a renewal of the Lease")
+        wait(lambda: renewals() > before, "the Lease is renewed")
         return is_alone(size, number)
     for size in (512, 1000, 1500, 2500, 4096, 8192, 16384, 32768, 65536):
         # A single delay may be due to a busy machine, but events that wait for the renewal are late each time.
@@ -198,7 +198,7 @@ def test_bad_gateway_is_reported_and_stops_no_pod(front, make_member):
     member = through(front.port, make_member)
     inits = run_bound_pods(member, "web")
     member.api.stop()  # the front answers with 502
-    wait(lambda: "502" in [status for _, _, status in front.asked()], "a refusal of the front's")
+    wait(lambda: "502" in [status for _, _, status in front.asked()], "the front refuses a request")
     member.launch(specs.pod("own"))
     member.api.start()
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
@@ -242,9 +242,9 @@ def test_connection_that_falls_silent_during_a_request_is_abandoned_with_all_its
     inits = run_bound_pods(member, "web", "goes")
     since = time.monotonic()
     fault = member.api.misbehave(verb="update", plural="leases", latency=3600, times=1)
-    wait(lambda: fault.struck == 1, "a renewal of the Lease that is not answered")
+    wait(lambda: fault.struck == 1, "a renewal of the Lease is not answered")
     member.api.patch("pods", "default", "web", {"metadata": {"labels": {"seen": "true"}}})
-    wait(lambda: "seen" in member.pod("web")["metadata"].get("labels", {}), "an event")
+    wait(lambda: "seen" in member.pod("web")["metadata"].get("labels", {}), "the event arrives")
     relay.strand()
     member.api.delete("pods", "default", "goes", grace=1)
     member.wait_reported_gone("goes")
@@ -265,7 +265,7 @@ def test_packet_loss_stops_no_pod_and_status_converges(wire, make_member):
     wire.drop()
     member.api.delete("pods", "default", "goes", grace=1)
     member.launch(specs.pod("own"))
-    wait(lambda: not connections(member, wire.host, wire.port) & before, "all the old connections are given up")
+    wait(lambda: not connections(member, wire.host, wire.port) & before, "all old connections are closed")
     wire.heal()
     member.wait_reported_gone("goes")
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")

@@ -54,7 +54,7 @@ def test_evaluated_daemonset_runs_and_has_a_mirror_pod(make_member):
     assert "elsewhere" in member.cli("get", "daemonsets").stdout
     pid = member.init(pod["metadata"]["name"])
     member.restart()
-    wait(lambda: pods_of(member, "logd"), "the pod is there")
+    wait(lambda: pods_of(member, "logd"), "the pod exists")
     assert world.is_alive(pid)
     member.api.delete("daemonsets", "default", "logd")
     member.api.delete("daemonsets", "default", "elsewhere")
@@ -84,7 +84,7 @@ def test_node_evaluates_daemonsets_without_a_lease_until_a_controller_binds_a_po
              "controller": True, "blockOwnerDeletion": True}]},
         "spec": {**specs.pod("x", specs.container(env=[{"name": "OF", "value": "another"}]))["spec"], "nodeName": NODE_NAME}})
     member.wait_reported_phase("logd-abcde", "Running")
-    wait(lambda: not world.is_alive(pid), "our pod ends")
+    wait(lambda: not world.is_alive(pid), "the node's pod ends")
     member.wait_reported_gone(ours["metadata"]["name"])
     member.api.delete("pods", "default", "logd-abcde", grace=1)
     wait(lambda: [pod for pod in pods_of(member, "logd") if pod["metadata"]["name"] != "logd-abcde"],
@@ -197,7 +197,7 @@ def delete_sets(member):
     for pod in member.api.all("pods"):
         if "kubernetes.io/config.mirror" not in pod["metadata"].get("annotations", {}):
             member.api.delete("pods", "default", pod["metadata"]["name"], grace=1)
-    wait(lambda: not member.pods(), lambda: f"the pods go: {member.said()[-3000:]}")
+    wait(lambda: not member.pods(), lambda: f"the pods are gone: {member.said()[-3000:]}")
 
 
 def ours_of(member):
@@ -228,7 +228,7 @@ def test_node_that_may_not_list_pods_places_daemonsets(make_member):
     member.api.create("daemonsets", daemonset("logd"))
     member.api.misbehave(verb="list", plural="pods", status=403)
     member.start()
-    wait(lambda: pods_of(member, "logd"), lambda: f"the pod of the DaemonSet: {member.said()}")
+    wait(lambda: pods_of(member, "logd"), lambda: f"the DaemonSet has a pod: {member.said()}")
     member.api.behave()
     delete_sets(member)
 
@@ -240,7 +240,7 @@ def test_changed_template_replaces_the_controllers_pod_until_the_controller_take
     made = set_template(member, made, "2", 2)
     member.wait_reported_gone("logd-abcde")
     assert not world.is_alive(pid)
-    ours = wait(lambda: ours_of(member), lambda: f"a pod of the node: {member.said()[-3000:]}")[0]["metadata"]["name"]
+    ours = wait(lambda: ours_of(member), lambda: f"the node has created a pod: {member.said()[-3000:]}")[0]["metadata"]["name"]
     member.wait_running(ours)
     assert "V=2" in variables_of(member, ours)
     (deletion,) = [one for one in member.api.asked("delete", "pods", "logd-abcde") if "gracePeriodSeconds" not in str(one.body)] or [None]
@@ -248,7 +248,7 @@ def test_changed_template_replaces_the_controllers_pod_until_the_controller_take
     pid = member.init(ours)
     bind_as_controller(member, made, 2, "logd-fghij")
     member.wait_reported_phase("logd-fghij", "Running")
-    assert world.is_alive(pid) and member.find_init(ours, "main") == pid, "the controller's pod adopts ours"
+    assert world.is_alive(pid) and member.find_init(ours, "main") == pid, "the controller's pod adopts the node's"
     delete_sets(member)
 
 

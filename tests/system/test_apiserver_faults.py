@@ -44,7 +44,7 @@ def run_bound_pods(member, *names):
 
 def assert_untouched(member, inits):
     for name, pid in inits.items():
-        assert world.is_alive(pid) and member.init(name) == pid, f"{name} was touched; {member.said()[-3000:]}"
+        assert world.is_alive(pid) and member.init(name) == pid, f"{name} was restarted; {member.said()[-3000:]}"
 
 
 def lists(member, plural="pods", since=0):
@@ -110,7 +110,7 @@ def test_expired_watch_lists_again_and_stops_no_pod(make_member, how):
     assert_untouched(member, inits)
     # A connection that is dropped during its handshake causes one more list, because the server then counts as down.
     first = next(one for one in member.api.asked("watch", "pods") if one.fault is fault)
-    assert len(lists(member, since=first.at)) <= 2, f"one list for each: {lists(member, since=first.at)}"
+    assert len(lists(member, since=first.at)) <= 2, f"one list, and at most one more: {lists(member, since=first.at)}"
 
 
 def test_compacted_history_causes_no_error(make_member):
@@ -150,11 +150,11 @@ def test_restored_backup_with_higher_versions_is_listed_again(make_member):
     since = time.monotonic()
     member.api.start()
     wait(lambda: not world.is_alive(gone["gone"]),
-         lambda: f"the pod that the backup lacks ends: {lists(member, since=since)}\n{member.said()[-3000:]}")
+         lambda: f"the pod that is not in the backup ends: {lists(member, since=since)}\n{member.said()[-3000:]}")
     inits.update(run_bound_pods(member, "late"))
     assert_untouched(member, inits)
     wait(lambda: {one.kind.plural for one in member.api.asked("list") if one.at >= since} >= {"pods", "services", "nodes"},
-         lambda: f"all that is watched is listed: {member.api.asked('list')}")
+         lambda: f"all watched resources are listed: {member.api.asked('list')}")
 
 
 # A3
@@ -211,7 +211,7 @@ def test_network_partition_stops_no_pod_and_status_converges(relay, make_member)
     member.wait_phase("job", "Failed")
     member.launch(specs.pod("own"))
     member.wait_running("own")
-    wait(lambda: relay.n_accepted > before, "the silence is noticed, and another connection made")
+    wait(lambda: relay.n_accepted > before, "the silence is noticed, and another connection is opened")
     relay.cut()
     relay.thaw()
     member.wait_reported_phase("job", "Failed")
@@ -372,7 +372,7 @@ def test_list_of_200_megabytes_needs_little_memory(make_member):
     member.api.expire_watches()
     wait(lambda: fault.struck == 1 and fault_is_over(member), lambda: member.said()[-3000:], 300)
     peak = int(world.status(member.agent.pid, "VmHWM").split()[0])
-    assert peak < 400 * 1024, f"{peak} KiB at most"  # including the shadow memory of a sanitizer
+    assert peak < 400 * 1024, f"a peak of {peak} KiB"  # including the shadow memory of a sanitizer
     assert_untouched(member, inits)
 
 
@@ -408,7 +408,7 @@ def test_single_empty_list_stops_no_pod(make_member):
     fault = member.api.misbehave(verb="list", plural="pods", empty=True, times=1)
     member.api.expire_watches()
     wait(lambda: fault.struck == 1, "an empty list")
-    wait(lambda: len(lists(member, since=fault_time(member))) >= 1, lambda: f"another one: {lists(member)}")
+    wait(lambda: len(lists(member, since=fault_time(member))) >= 1, lambda: f"another list: {lists(member)}")
     run_bound_pods(member, "after")
     assert_untouched(member, inits)
 
@@ -430,7 +430,7 @@ def test_pods_missing_in_two_lists_stop_but_static_pods_do_not(make_member):
     start = time.monotonic()
     member.api.start()
     wait(lambda: not any(world.is_alive(pid) for pid in inits.values()), "both have ended")
-    assert time.monotonic() - start >= 9, "it was queried again before"
+    assert time.monotonic() - start >= 9, "the server was queried too early"
     assert world.is_alive(own) and member.init("own") == own
 
 
@@ -519,9 +519,9 @@ def test_recreated_pod_starts_after_the_old_one_has_stopped(make_member):
     second = member.bind("same", container, **volume)
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
     member.api.start()
-    wait(lambda: not world.is_alive(pid), "the old one has ended")
+    wait(lambda: not world.is_alive(pid), "the old pod has ended")
     member.wait_reported("same", lambda pod: pod["metadata"]["uid"] == second["metadata"]["uid"] and
-                     pod["status"].get("phase") == "Running", "is the other one, and runs")
+                     pod["status"].get("phase") == "Running", "is the other pod, and runs")
     member.wait_trap("same")  # its script has checked the lock
     assert not os.path.exists(os.path.join(member.data, "overlap"))
 
@@ -625,4 +625,4 @@ def test_largest_possible_daemonset_does_not_keep_others_from_running(make_membe
     wait_pod_of(member, "logd")
     for name in ("large", "logd"):
         member.api.delete("daemonsets", "default", name)
-    wait(lambda: not member.pods(), lambda: f"the pods go: {member.said()[-3000:]}")
+    wait(lambda: not member.pods(), lambda: f"the pods are gone: {member.said()[-3000:]}")

@@ -23,7 +23,7 @@ def wait_waiting(member, name):
     """Waits until the container waits for something other than its image and its volumes; returns the message."""
     pod = member.wait_reported(name, lambda pod: any(
         one.get("state", {}).get("waiting", {}).get("reason") == "CreateContainerConfigError"
-        for one in pod["status"].get("containerStatuses", [])), "cannot make its container")
+        for one in pod["status"].get("containerStatuses", [])), "cannot create its container")
     assert pod["status"]["phase"] == "Pending" and "reason" not in pod["status"]
     return pod["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
 

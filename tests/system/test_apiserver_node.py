@@ -31,7 +31,7 @@ def is_ready(member):
 
 
 def wait_ready(member):
-    wait(lambda: is_ready(member), lambda: f"a Node that is ready: {node_of(member)}\n{member.said()[-4000:]}")
+    wait(lambda: is_ready(member), lambda: f"the Node is ready: {node_of(member)}\n{member.said()[-4000:]}")
     return node_of(member)
 
 
@@ -51,7 +51,7 @@ def test_kubelet_port_is_reported_while_a_process_listens_on_it(make_member):
         listener.bind(("127.0.0.1", port))
         member = make_member(config={"port": port}, daemonSets="controller")
         wait_ready(member)
-        assert not endpoint(member), "it is bound, and does not listen"
+        assert not endpoint(member), "the socket is bound, but does not listen"
         listener.listen()
         member.restart()
         wait(lambda: endpoint(member) == port, lambda: f"the port is reported: {node_of(member)['status']}")
@@ -68,7 +68,7 @@ def test_node_status_describes_the_machine(make_member):
     assert status["capacity"]["cpu"] == str(os.cpu_count())
     assert status["capacity"]["memory"] == f"{memory_of_the_machine()}Ki" or memory_of_the_machine() % 1024 == 0
     assert status["capacity"]["pods"] == status["allocatable"]["pods"] == "110"
-    assert status["allocatable"]["memory"] != status["capacity"]["memory"], "what evictions keep free is not for pods"
+    assert status["allocatable"]["memory"] != status["capacity"]["memory"], "memory reserved for evictions is not allocatable"
     info = status["nodeInfo"]
     assert info["kernelVersion"] == platform.release() and info["operatingSystem"] == "linux"
     assert info["bootID"] == world.read("/proc/sys/kernel/random/boot_id").strip()
@@ -90,7 +90,7 @@ def test_node_status_lists_images(make_member):
     member.wait_phase("own", "Running")
     wait(lambda: any(specs.IMAGE in " ".join(image["names"]) or "busybox" in " ".join(image["names"])
                      for image in (node_of(member) or {"status": {}})["status"].get("images", [])),
-         lambda: f"the image: {node_of(member)}")
+         lambda: f"the image is reported: {node_of(member)}")
 
 
 def test_deleted_node_is_registered_again_and_pods_keep_running(make_member):
@@ -99,7 +99,7 @@ def test_deleted_node_is_registered_again_and_pods_keep_running(make_member):
     member.wait_reported_phase("web", "Running")
     node, pid = wait_ready(member), member.init("web")
     member.api.delete("nodes", None, NODE_NAME)
-    wait(lambda: node_of(member), "another Node")
+    wait(lambda: node_of(member), "another Node is registered")
     assert node_of(member)["metadata"]["uid"] != node["metadata"]["uid"]
     wait_ready(member)
     assert world.is_alive(pid) and member.reported("web")["status"]["phase"] == "Running"
@@ -138,7 +138,7 @@ def test_node_start_has_the_events_of_the_kubelet(make_member):
     assert not node_events(member, "InvalidDiskCapacity") and not node_events(member, "Rebooted")
     wait_ready(member)
     member.restart()
-    wait(lambda: len(node_events(member, "Starting")) == 2, lambda: f"another start: {node_events(member)}")
+    wait(lambda: len(node_events(member, "Starting")) == 2, lambda: f"another start is reported: {node_events(member)}")
     assert [event["count"] for event in node_events(member, "NodeReady")] == [1], "it was ready all the time"
 
 
@@ -151,7 +151,7 @@ def test_node_stays_ready_while_its_new_agent_takes_over(make_member):
     os.kill(shim, signal.SIGSTOP)
     try:
         member.start(ready=False)
-        wait(lambda: len(node_events(member, "Starting")) == 2, lambda: f"another start: {node_events(member)}")
+        wait(lambda: len(node_events(member, "Starting")) == 2, lambda: f"another start is reported: {node_events(member)}")
         wait(member.is_ready, "the agent no longer waits for the shim")
     finally:
         os.kill(shim, signal.SIGCONT)
@@ -177,7 +177,7 @@ def test_node_whose_status_became_unknown_gets_ready_with_an_event(make_member):
     member.api.patch("nodes", None, NODE_NAME, {"status": {"conditions": [
         {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}, "status")
     wait(lambda: sum(event["count"] for event in node_events(member, "NodeReady")) > before,
-         lambda: f"NodeReady once more: {node_events(member)}")
+         lambda: f"NodeReady is reported again: {node_events(member)}")
     assert is_ready(member)
 
 
@@ -207,7 +207,7 @@ def test_node_status_has_the_size_of_archive_images(make_member):
 
     def sizes():
         return [image["sizeBytes"] for image in node_of(member)["status"].get("images", [])]
-    before = wait(sizes, lambda: f"the image: {node_of(member)}")
+    before = wait(sizes, lambda: f"the image is reported: {node_of(member)}")
     assert min(before) > 100_000
     member.bind("web")
     member.wait_reported_phase("web", "Running")
@@ -256,7 +256,7 @@ def test_events_of_a_pod_reach_the_server(make_member):
 
     def events_of_reason(reason):
         return [event for event in member.api.all("events", "default") if event["reason"] == reason]
-    (event,) = wait(lambda: events_of_reason("Started"), lambda: f"the event: {member.api.all('events')}")
+    (event,) = wait(lambda: events_of_reason("Started"), lambda: f"the event is reported: {member.api.all('events')}")
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"] and event["involvedObject"]["name"] == "web"
     assert event["involvedObject"]["fieldPath"] == "spec.containers{main}"
     assert event["type"] == "Normal" and event["count"] == 1
@@ -269,7 +269,7 @@ def test_repeated_event_is_counted_at_the_server(make_member):
 
     def counted():
         return [event for event in member.api.all("events", "default") if event["reason"] == "Started" and event["count"] > 1]
-    wait(counted, lambda: f"a count: {member.api.all('events')}")
+    wait(counted, lambda: f"the event is counted: {member.api.all('events')}")
     assert len([event for event in member.api.all("events", "default") if event["reason"] == "Started"]) == 1
 
 
@@ -306,14 +306,14 @@ def test_refused_registration_is_retried_and_logged_once(make_member, status):
     member.launch(specs.pod("own"))
     member.bind("web")
     member.wait_running("web")
-    wait(lambda: fault.struck >= 4, lambda: f"four attempts, there were {fault.struck}")
+    wait(lambda: fault.struck >= 4, lambda: f"four attempts were made, not {fault.struck}")
     asked = len(member.api.asked(None, "nodes", user=f"system:node:{NODE_NAME}"))
     assert asked <= 20 + 2 * (time.monotonic() - start), member.api.requests
     if status != 500:
         wait(lambda: "Cannot register or update the Node" in member.said(), member.said)
     assert member.said().count("Cannot register or update the Node") <= 1
     member.api.behave()
-    wait(lambda: is_ready(member), lambda: f"a Node that is ready: {member.said()[-2000:]}")
+    wait(lambda: is_ready(member), lambda: f"the Node is ready: {member.said()[-2000:]}")
     member.wait_reported_phase(f"own-{NODE_NAME}", "Running")
 
 
@@ -325,7 +325,7 @@ def test_repeatedly_deleted_node_is_finally_registered(make_member):
     for _ in range(8):
         node = wait_ready(member)
         member.api.delete("nodes", None, NODE_NAME)
-        wait(lambda uid=node["metadata"]["uid"]: (node_of(member) or node)["metadata"]["uid"] != uid, "another Node")
+        wait(lambda uid=node["metadata"]["uid"]: (node_of(member) or node)["metadata"]["uid"] != uid, "another Node is registered")
     wait_ready(member)
     assert len(member.api.requests) - before <= 150 + 2 * (time.monotonic() - start), member.api.requests[before:]
     assert member.init("web") == pid and "Cannot register or update the Node" not in member.said()
@@ -337,7 +337,7 @@ def test_conflicting_lease_is_read_and_renewed(make_clocked_member):
     fault = member.api.misbehave(verb="update", plural="leases", status=409, times=3)
     for count in range(1, 4):
         member.let_pass(count * LEASE_PERIOD)
-        wait(lambda n=count: fault.struck >= n, "a conflict")
+        wait(lambda n=count: fault.struck >= n, "a request has failed with a conflict")
     first = lease_of(member)["spec"]["renewTime"]
     member.let_pass(4 * LEASE_PERIOD)
     wait(lambda: lease_of(member)["spec"]["renewTime"] > first, "a renewal")
@@ -345,7 +345,7 @@ def test_conflicting_lease_is_read_and_renewed(make_clocked_member):
     skewed = "2099-01-01T00:00:00.000000Z"  # the time of a clock that was wrong: the reported time only increases
     member.api.replace("leases", {**lease, "spec": {**lease["spec"], "renewTime": skewed}})
     member.let_pass(5 * LEASE_PERIOD)
-    wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"a renewal: {lease_of(member)}")
+    wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"the Lease is renewed: {lease_of(member)}")
 
 
 def test_deleted_lease_is_created_again(make_member):

@@ -19,7 +19,7 @@ def fixture_member(make_member):
 
 
 def wait_no_pod_of(member, name):
-    wait(lambda: not pods_of(member, name), lambda: f"{name} lacks a pod; the agent logged:\n{member.said()[-3000:]}")
+    wait(lambda: not pods_of(member, name), lambda: f"{name} has no pod; the agent logged:\n{member.said()[-3000:]}")
 
 
 def label(member, **labels):
@@ -42,7 +42,7 @@ def labels_of(member):
 
 
 def wait_registered(member):
-    wait(lambda: labels_of(member).get("kubernetes.io/os") == "linux", lambda: f"the Node\n{member.said()[-3000:]}")
+    wait(lambda: labels_of(member).get("kubernetes.io/os") == "linux", lambda: f"the Node is registered\n{member.said()[-3000:]}")
 
 
 def configure(member, **settings):
@@ -82,7 +82,7 @@ def test_external_labels_are_known_while_the_server_is_unreachable(member):
     wait(lambda: len(member.api.requests) > before + 3, "the server is queried again")
     assert world.is_alive(pid) and labels_of(member)["role"] == "db"
     label(member, role=None)
-    wait(lambda: not world.is_alive(pid), "it ends when the label has gone")
+    wait(lambda: not world.is_alive(pid), "it ends when the label is gone")
 
 
 def test_local_and_external_labels_do_not_interfere(member):
@@ -98,7 +98,7 @@ def test_local_and_external_labels_do_not_interfere(member):
     wait_no_pod_of(member, "ours")
     wait(lambda: "disk" not in labels_of(member), lambda: f"the label was removed: {node_of(member)}")
     member.restart()
-    wait(lambda: "team=red" in member.cli("get", "nodes", "--show-labels").stdout, "the label of others is known")
+    wait(lambda: "team=red" in member.cli("get", "nodes", "--show-labels").stdout, "the external label is known")
     assert "disk=" not in member.cli("get", "nodes", "--show-labels").stdout
     assert labels_of(member)["team"] == "red"
 
@@ -107,7 +107,7 @@ def test_changed_label_stays_when_it_leaves_the_configuration(member):
     configure(member, nodeLabels={"disk": "ssd"})
     member.start()
     wait_registered(member)
-    wait(lambda: labels_of(member).get("disk") == "ssd", "the label")
+    wait(lambda: labels_of(member).get("disk") == "ssd", "the label is set")
     member.stop()
     label(member, disk="hdd")
     configure(member)
@@ -146,7 +146,7 @@ def test_taints_are_removed_only_by_their_writer(member):
     taint(member, "edge:NoSchedule", "theirs:NoSchedule")
     wait(lambda: "theirs" in member.cli("describe", "node").stdout, "the taint is known")
     configure(member)
-    wait(lambda: "edge" not in member.cli("describe", "node").stdout, "a label that left the configuration is removed")
+    wait(lambda: "edge" not in member.cli("describe", "node").stdout, "the label is removed with its configuration")
     assert not pods_of(member, "ours")
     assert {"edge", "theirs"} <= {row["key"] for row in node_of(member)["spec"]["taints"]}
     taint(member, "edge:NoSchedule")
@@ -157,10 +157,10 @@ def test_refused_labels_do_not_affect_the_node_status(member):
     configure(member, daemonSets="controller")
     member.start()
     wait_registered(member)
-    wait(lambda: "mainstay.dev/own-labels" in node_of(member)["metadata"]["annotations"], "it has been reported all")
+    wait(lambda: "mainstay.dev/own-labels" in node_of(member)["metadata"]["annotations"], "the labels have been reported")
     fault = member.api.misbehave(verb="patch", plural="nodes", status=403, when=lambda request: "metadata" in request.body)
     configure(member, daemonSets="controller", nodeLabels={"disk": "ssd"})
-    wait(lambda: fault.struck, "the label is given")
+    wait(lambda: fault.struck, "setting the label is refused")
     wait(lambda: "Refused: the Node: 403 Forbidden" in " ".join(member.cli("describe", "node").stdout.split()),
          lambda: member.cli("describe", "node").stdout)
 

@@ -30,7 +30,7 @@ def test_pod_has_its_service_account_volume(make_member):
     assert request.body["spec"]["boundObjectRef"]["uid"] == member.reported("web")["metadata"]["uid"]
     token = inside(member, "web", f"{TOKENS}/token")
     assert token and token not in member.said()
-    kept = wait(lambda: glob.glob(os.path.join(member.state, "cluster", "tokens", "*")), "it is kept")
+    kept = wait(lambda: glob.glob(os.path.join(member.state, "cluster", "tokens", "*")), "the token is stored")
     assert [os.stat(path).st_mode & 0o777 for path in kept] == [0o600]
 
 
@@ -65,7 +65,7 @@ def test_changed_object_does_not_affect_pods_without_a_reference(make_member):
     wait(lambda: inside(member, "mine", "/v/word") == "new", "the volume follows its ConfigMap")
     assert not os.path.lexists(link)
     member.api.patch("configmaps", "default", "another", {"data": {"word": "new"}})
-    wait(lambda: inside(member, "another", "/v/word") == "new", "so does the other one")
+    wait(lambda: inside(member, "another", "/v/word") == "new", "the other volume follows it, too")
 
 
 def test_pod_waits_until_an_optional_object_is_known(make_member):
@@ -75,13 +75,13 @@ def test_pod_waits_until_an_optional_object_is_known(make_member):
                 volumes=[{"name": "l", "configMap": {"name": "later", "optional": True}}])
     member.bind("strict", specs.container(volumeMounts=[specs.mount("l", "/later")]),
                 volumes=[{"name": "l", "configMap": {"name": "missing"}}])
-    member.wait_pod("web", lambda pod: True, "is there")
+    member.wait_pod("web", lambda pod: True, "exists")
     wait(lambda: 'missing' in member.complaints(), lambda: f"it reports what is missing: {member.complaints()[-6000:]}")
     assert member.reported("web")["status"].get("phase") != "Running"
     member.api.create("configmaps", {"metadata": {"name": "later"}, "data": {"word": "hello"}})
     member.api.faults.remove(fault)
     member.wait_reported_phase("web", "Running")
-    wait(lambda: member.logged("web") == ["hello"], "it has seen the object that was late")
+    wait(lambda: member.logged("web") == ["hello"], "it has received the late object")
     member.api.create("configmaps", {"metadata": {"name": "missing"}, "data": {}})
     member.wait_reported_phase("strict", "Running")
 

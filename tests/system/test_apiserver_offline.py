@@ -22,7 +22,7 @@ def reboot(member):
     for mount in reversed(world.mounts()):
         if member.run in mount["at"]:
             os.system(f"umount --lazy {mount['at']}")
-    wait(lambda: not world.pids_of_root(member.cgroup_root), "the groups are empty")
+    wait(lambda: not world.pids_of_root(member.cgroup_root), "the cgroups are empty")
     world.remove_cgroups(member.cgroup_root)
     shutil.rmtree(member.run)
     os.mkdir(member.run)
@@ -37,7 +37,7 @@ def wait_kept(member, name, *objects):
         kept = {file for _, _, files in os.walk(os.path.join(member.state, "cluster")) for file in files}
         token = [] if any(file.startswith(f"{uid}_") for file in kept) else ["its token"]
         return token + sorted({"services", "configmap_default_kube-root-ca.crt", *objects} - kept)
-    wait(lambda: not find_missing(), lambda: f"what {name} needs is kept, also {find_missing()}")
+    wait(lambda: not find_missing(), lambda: f"the objects that {name} needs are stored, including {find_missing()}")
 
 
 def test_boot_without_the_server_starts_all_bound_pods(make_member):
@@ -146,9 +146,9 @@ def test_pod_recreated_while_disconnected_replaces_the_old_one(make_member):
     member.bind("web", specs.container(script=script.replace("$$", "new"), volumeMounts=[specs.mount("d", "/data")]), **fields)
     member.start()
     member.wait_reported("web", lambda pod: pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] != old,
-                     "the new one runs")
+                     "runs")
     wait(lambda: world.read(os.path.join(member.data, "order")) == "old starts\nold stops\nnew starts\n",
-         lambda: f"one after the other: {world.read(os.path.join(member.data, 'order'))}")
+         lambda: f"the pods start one after the other: {world.read(os.path.join(member.data, 'order'))}")
 
 
 def test_empty_list_is_read_again_before_a_pod_is_stopped(make_member):
@@ -161,7 +161,7 @@ def test_empty_list_is_read_again_before_a_pod_is_stopped(make_member):
     lists = len(member.api.asked("list", "pods"))
     member.api.misbehave(times=1, verb="list", plural="pods", empty=True)
     member.restart()
-    wait(lambda: len(member.api.asked("list", "pods")) >= lists + 2, "the list is asked for again")
+    wait(lambda: len(member.api.asked("list", "pods")) >= lists + 2, "the list is requested again")
     assert [member.init(name) for name in ("one", "two", "three")] == pids
     assert all(world.is_alive(pid) for pid in pids)
     assert "omits more than half of the pods" in member.said()
@@ -213,7 +213,7 @@ def test_events_before_the_kubeconfig_reach_the_server(make_member):
     def started():
         return [event for event in member.api.all("events", "default")
                 if event["reason"] == "Started" and event["involvedObject"]["uid"] == uid]
-    (event,) = wait(started, lambda: f"the event; there are {member.api.all('events')}\n{member.said()[-3000:]}")
+    (event,) = wait(started, lambda: f"the event is reported; there are {member.api.all('events')}\n{member.said()[-3000:]}")
     assert event["count"] == 1
 
 
@@ -249,10 +249,10 @@ def test_token_expired_without_a_kubeconfig_is_refreshed_later(make_member):
     def token():
         return world.read(f"/proc/{pid}/root{TOKENS}/token")
     old = token()
-    wait(lambda: time.monotonic() > end, "the token has ended")
+    wait(lambda: time.monotonic() > end, "the token has expired")
     assert member.is_ready() and token() == old
     bring_kubeconfig_back(member)
-    wait(lambda: token() not in (old, None, ""), lambda: f"another token\n{member.said()[-3000:]}")
+    wait(lambda: token() not in (old, None, ""), lambda: f"the token has changed\n{member.said()[-3000:]}")
     assert member.init("web") == pid
 
 
@@ -262,7 +262,7 @@ def test_forced_deletion_during_the_grace_period_stops_at_once(make_member):
     member.wait_reported_phase("slow", "Running")
     pid = member.init("slow")
     member.api.delete("pods", "default", "slow")
-    wait(lambda: (member.pod("slow") or {}).get("metadata", {}).get("deletionTimestamp"), "it is ending")
+    wait(lambda: (member.pod("slow") or {}).get("metadata", {}).get("deletionTimestamp"), "it is being stopped")
     time.sleep(0.2)
     assert world.is_alive(pid)
     member.api.delete("pods", "default", "slow", grace=0)
@@ -295,4 +295,4 @@ def test_services_are_kept_while_they_change_all_the_time(make_member):
         api.patch("services", "default", "db", {"spec": {"ports": [{"port": 1000 + time.monotonic_ns() % 60000}]}})
         return '"new"' in world.read(kept)
     api.create("services", {"metadata": {"name": "new"}, "spec": {"clusterIP": "10.0.0.8", "ports": [{"port": 80}]}})
-    wait(change, "the new one is kept, though the other one changes")
+    wait(change, "the new service is stored although the other one changes")

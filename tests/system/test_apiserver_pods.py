@@ -60,10 +60,10 @@ def test_mirror_pod_is_recreated_and_removed_with_its_file(make_member):
     pid = member.init("own")
 
     member.api.delete("pods", "default", name, grace=0)
-    again = member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"], "is a new mirror")
+    again = member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"], "is a new mirror pod")
     member.api.delete("pods", "default", name)
     member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != again["metadata"]["uid"] and
-                     pod["status"].get("phase") == "Running", "is a new mirror once more")
+                     pod["status"].get("phase") == "Running", "is another new mirror pod")
     assert world.is_alive(pid)
 
     member.remove("own")
@@ -106,14 +106,14 @@ def test_mirror_pod_is_recreated_when_the_edited_container_runs(make_member):
     wait(lambda: os.path.exists(f"{member.data}/up"), "the trap is set")
     edited = "trap 'exit 0' TERM; sleep 200000 & wait"
     member.drop(specs.pod("own", specs.container(script=edited, **mounts), **data))
-    wait(lambda: os.path.exists(f"{member.data}/term"), "the old container is asked to end")
+    wait(lambda: os.path.exists(f"{member.data}/term"), "the old container gets SIGTERM")
     assert member.reported(name)["metadata"]["uid"] == before["metadata"]["uid"]
     world.run("touch", f"{member.data}/end")
     again = member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != before["metadata"]["uid"] and
-                                 pod["status"].get("phase") == "Running", "is a new mirror")
+                                 pod["status"].get("phase") == "Running", "is a new mirror pod")
     assert again["metadata"]["annotations"]["kubernetes.io/config.hash"] != before["metadata"]["annotations"]["kubernetes.io/config.hash"]
     assert not world.is_alive(pid)
-    wait(lambda: edited in world.cmdline(member.init("own")), "the edited container is the one that runs")
+    wait(lambda: edited in world.cmdline(member.init("own")), "the edited container runs")
 
 
 def test_late_response_does_not_override_the_watch(make_member):
@@ -125,7 +125,7 @@ def test_late_response_does_not_override_the_watch(make_member):
     mirror = member.wait_reported_phase(name, "Running")
     member.api.delete("pods", "default", name)
     member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"] and
-                     pod["status"].get("phase") == "Running", "is a new mirror")
+                     pod["status"].get("phase") == "Running", "is a new mirror pod")
     assert late.struck == 1
     member.wait_running("own")
 
@@ -162,7 +162,7 @@ def test_status_that_another_writer_keeps_changing_is_not_reported_forever(make_
     for _ in range(40):
         assert not is_reported_ready(make_unready(member, "web"))
         time.sleep(0.2)
-    member.wait_reported("web", is_reported_ready, "is ready in the end")
+    member.wait_reported("web", is_reported_ready, "becomes ready")
     sent = len(member.api.asked("patch", "pods", "web", "status", user=f"system:node:{NODE_NAME}")) - before
     assert 1 <= sent <= 2 + (time.monotonic() - start) / 10, sent
 
@@ -296,7 +296,7 @@ def test_completed_pod_has_no_shim_and_keeps_its_log_and_its_status(make_member)
         assert member.status("job") == before
         member.restart()
         member.wait_pod("job", lambda pod: pod["status"].get("phase") == "Succeeded", "has succeeded")
-    wait(lambda: not member.shims(), lambda: f"what a new agent cleans up with has ended: {member.shims()}")
+    wait(lambda: not member.shims(), lambda: f"the cleanup of the new agent has ended: {member.shims()}")
     assert member.reported("job")["status"]["containerStatuses"][0]["user"] == before["user"]
     member.api.delete("pods", "default", "job")
     member.wait_reported_gone("job")
@@ -319,7 +319,7 @@ def test_agent_that_dies_when_a_completed_pod_is_cleaned_up_keeps_its_log_and_it
         member.arm({"mainstayd:pod.cleaned": "1*panic"})
         member.bind("job", specs.container(script="echo done"), restartPolicy="Never")
         member.wait_reported_phase("job", "Succeeded")
-        wait(lambda: member.is_ready() and member.hits()["mainstayd:pod.cleaned"] > 0, "the agent died and came back")
+        wait(lambda: member.is_ready() and member.hits()["mainstayd:pod.cleaned"] > 0, "the agent has died and was restarted")
         member.wait_pod("job", lambda pod: pod["status"].get("phase") == "Succeeded", "has succeeded")
         assert member.get("/containerLogs/default/job/main") == (200, "done\n") and member.n_deaths == 1
     finally:

@@ -59,7 +59,7 @@ def test_pod_waits_for_a_volume_that_cannot_be_mounted(make_member, kind, word):
     assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
     assert not events_of(member, "web", "FailedCreatePodSandBox")
     member.restart()
-    wait(lambda: member.pod("web"), "the pod is there after a restart")
+    wait(lambda: member.pod("web"), "the pod exists after a restart")
     assert member.reported("web")["status"]["phase"] == "Pending"
     member.api.delete("pods", "default", "web")
     member.wait_reported_gone("web")
@@ -84,7 +84,7 @@ def test_claim_is_mounted_from_the_directory_of_its_volume(make_member):
     pid = member.init("web")
     os.kill(pid, 9)
     wait(lambda: member.find_init("web", "main") not in (None, pid) and inside(member, "web", f"{MOUNT}/word") == "kept",
-         lambda: f"its next container has it while the server is unreachable: {member.said()}")
+         lambda: f"its next container has the volume while the server is unreachable: {member.said()}")
 
 
 def test_pod_starts_once_its_claim_is_bound(make_member):
@@ -282,7 +282,7 @@ def test_a_secret_is_mounted_above_and_below_the_token_of_the_pod_and_a_claim_be
     assert first and inside(member, "web", f"{tokens}/disk/word") == "kept"
     places = ("/var/run/secrets/key", f"{tokens}/more/key", "/disk/s/key")
     assert [inside(member, "web", place) for place in places] == ["one"] * 3
-    assert os.path.isdir(f"{path}/s"), "in a writable volume the runtime makes the mount point"
+    assert os.path.isdir(f"{path}/s"), "the runtime creates the mount point in a writable volume"
     member.api.replace("secrets", {**secret, "data": {"key": "dHdv"}})
     wait(lambda: [inside(member, "web", place) for place in places] == ["two"] * 3, "the Secret is updated everywhere")
     wait(lambda: inside(member, "web", f"{tokens}/token") not in (first, None, ""), "the token has changed")

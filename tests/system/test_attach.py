@@ -92,7 +92,7 @@ def test_output_from_the_moment_of_attach_reaches_all_clients_and_the_log(node, 
     first.say("one\n")
     for client in (first, second):
         client.expect("got-one\n")
-        assert client.out == b"got-one\n", "nothing from before"
+        assert client.out == b"got-one\n", "no earlier output is sent"
     third = attach(clients, node, "-i", "web")
     third.say("two\n")
     for client in (first, second, third):
@@ -158,7 +158,7 @@ def test_the_end_of_the_container_ends_the_session_after_all_output(node, client
     client.say("\n")
     assert client.process.wait(world.DEADLINE) == 0
     expected = "".join(f"{i}\n" for i in range(1, 20001)).encode()
-    wait(lambda: client.out == expected, lambda: f"all output is there; {len(client.out)} of {len(expected)} bytes")
+    wait(lambda: client.out == expected, lambda: f"all output has arrived; {len(client.out)} of {len(expected)} bytes")
 
 
 def test_an_attach_session_outlives_the_agent_and_ends_with_the_attempt(node, clients):
@@ -201,7 +201,7 @@ def test_a_client_that_vanishes_leaves_no_resources(node, clients):
         client.end()
     wait(lambda: attached(node) == 0, "no session is left")
     # A descriptor from the start of the container may still have been open.
-    wait(lambda: len(os.listdir(f"/proc/{shim}/fd")) <= before, lambda: f"{before} descriptors, as before; "
+    wait(lambda: len(os.listdir(f"/proc/{shim}/fd")) <= before, lambda: f"{before} descriptors are open, as before; "
          f"{[os.readlink(f'/proc/{shim}/fd/{fd}') for fd in os.listdir(f'/proc/{shim}/fd')]}")
     client = attach(clients, node, "-i", "web")
     client.say("still\n")
@@ -272,7 +272,7 @@ def test_a_terminal_is_attached_with_its_size_and_can_be_attached_again(node, cl
     clients.append(again)
     again.say("echo ag''ain\n")
     again.expect("again")
-    assert b"grown" not in again.seen, "output is from now on"
+    assert b"grown" not in again.seen, "only new output is sent"
 
 
 def test_a_stalled_terminal_skips_output_and_continues(node, clients):
@@ -296,7 +296,7 @@ def test_tty_is_refused_if_the_container_has_no_terminal(node, clients):
     client.expect("container main did not allocate one", "err")
     world.run("touch", f"{node.data}/go")
     assert client.process.wait(world.DEADLINE) == 0
-    wait(lambda: client.out == b"words\n", lambda: f"all output is there: {client.out}")
+    wait(lambda: client.out == b"words\n", lambda: f"all output has arrived: {client.out}")
 
 
 @pytest.mark.parametrize("words,status,said", [

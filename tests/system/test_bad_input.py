@@ -230,7 +230,7 @@ def test_control_characters_of_a_manifest_do_not_reach_the_terminal(node):
         found = [character for character in text if character in evil and not character.isalnum() and character not in "];"]
         assert not found, text
     answer = json.loads(node.cli("get", "pods", "-o", "json").stdout)
-    assert answer["items"][0]["metadata"]["annotations"]["note"] == "text" + evil[4:], "JSON has it in escapes"
+    assert answer["items"][0]["metadata"]["annotations"]["note"] == "text" + evil[4:], "JSON contains it escaped"
 
 
 def test_a_directory_that_others_may_write_to_causes_a_warning(node):
@@ -243,5 +243,5 @@ def test_a_directory_that_others_may_write_to_causes_a_warning(node):
         assert f"(mode {mode:04o}, owner {owner}:" in node.said()
         os.chown(node.manifests, 0, -1)
         os.chmod(node.manifests, 0o755)
-        world.wait(lambda: "users other than root" not in node.cli("get", "pods").stderr, "the warning has ended")
+        world.wait(lambda: "users other than root" not in node.cli("get", "pods").stderr, "the warning is gone")
     assert node.status("web")["restartCount"] == 0

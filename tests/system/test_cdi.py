@@ -171,7 +171,7 @@ def test_a_changed_annotation_replaces_the_pod(cdi):
     cdi.launch(device_pod("changed", container))
     uid = cdi.pod("changed")["metadata"]["uid"]
     cdi.drop(device_pod("changed", container, devices="example.com/dev=two"))
-    cdi.wait_pod("changed", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another pod")
+    cdi.wait_pod("changed", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is replaced")
     assert lines(cdi, "changed", 1) == ["2"]
 
 
@@ -189,7 +189,7 @@ def test_a_limit_gives_one_container_a_device(cdi):
     assert "example.com/dev=one" in described, described
     pod["spec"]["containers"][0]["resources"]["limits"] = {"example.com/dev=two": 1}
     cdi.drop(pod)
-    cdi.wait_pod("limits", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another pod")
+    cdi.wait_pod("limits", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is replaced")
     assert lines(cdi, "limits", 1, "with") == ["has not"]
 
 

@@ -42,7 +42,7 @@ def test_toleration_seconds_do_not_depend_on_the_clock(clocked, shift):
     stamp = time.strptime(clocked.pod("think")["status"]["startTime"], "%Y-%m-%dT%H:%M:%SZ")
     assert abs(abs(time.mktime(stamp) - time.timezone - time.time()) - HOUR) < 60, "the agent's clock has changed"
     is_alive = world.is_alive(pid)
-    assert is_alive or time.monotonic() - start > 6, "an hour of the clock is not an hour"
+    assert is_alive or time.monotonic() - start > 6, "an hour by the clock counted as an hour of waiting"
     wait_none(clocked, "patient")
     assert time.monotonic() - start > 6
 
@@ -127,7 +127,7 @@ def test_a_source_that_failed_because_of_the_time_is_fetched_when_the_clock_is_s
     node = make_clocked(shift, site.settings)
     node.launch(specs.pod("own"))
     init = node.init("own")
-    wait(lambda: words in source_condition(node)["message"], lambda: f"'{words}' in {source_condition(node)}")
+    wait(lambda: words in source_condition(node)["message"], lambda: f"'{words}' is in {source_condition(node)}")
     assert "it is tried again when the clock is set" in source_condition(node)["message"]
     node.set_clock(0)
     node.wait_running("web")
@@ -180,7 +180,7 @@ def test_an_active_deadline_does_not_pass_because_the_clock_is_set(clocked, shif
     think(clocked, "think")
     clocked.wait_phase("short", "Failed")
     assert clocked.pod("short")["status"]["reason"] == "DeadlineExceeded"
-    assert time.monotonic() - start > 3, "six seconds are six seconds"
+    assert time.monotonic() - start > 3, "the time was cut short by a clock change"
     clocked.set_clock(0)
     think(clocked, "again")
     assert clocked.pod("long")["status"]["phase"] == "Running" and clocked.init("long") == init
@@ -228,7 +228,7 @@ def test_probes_back_off_and_grace_periods_are_unaffected_by_a_jumping_clock(mak
     assert node.init("probed") == probed and node.status("probed")["restartCount"] == 0
     probes, restarts = len(world.read(f"{node.data}/probes")) - probes, node.status("fails")["restartCount"] - restarts
     passed = time.monotonic() - start  # read last: all counted events happened within this time
-    assert 0 < probes <= passed + 3, "a probe each second, at most"
+    assert 0 < probes <= passed + 3, "at most one probe per second has run"
     # The back-offs are 10, 20, 40 … seconds.
     assert restarts <= math.log2(passed / 10 + 2) + 1
     node.set_clock(0)

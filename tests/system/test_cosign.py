@@ -68,7 +68,7 @@ def fixture_verdict(make_node, tmp_path, archive):
                 if "SignatureValidationFailed" in message:
                     return message
                 return node.find_init("app") and world.read(f"/proc/{node.init('app')}/root/app/etc/hello")
-            return world.wait(decided, lambda: f"a verdict: {node.status('app')}")
+            return world.wait(decided, lambda: f"the image is accepted or refused: {node.status('app')}")
         finally:
             if server:
                 server.stop()

@@ -63,9 +63,9 @@ def test_a_tree_is_copied_in_and_out_unchanged(busy, tmp_path):
     tree.mkdir()
     make_tree(tree)
     cp(busy, tree, "web:/tmp", "-c", "main")
-    assert picture(inside(busy, "/tmp/tree")) == picture(tree), "into a directory that is there"
+    assert picture(inside(busy, "/tmp/tree")) == picture(tree), "copied into an existing directory"
     cp(busy, tree, "default/web:/tmp/other", "-c", "side")
-    assert picture(inside(busy, "/tmp/other", "side")) == picture(tree), "under another name"
+    assert picture(inside(busy, "/tmp/other", "side")) == picture(tree), "copied under another name"
     cp(busy, "web:/tmp/tree", tmp_path / "back", "-c", "main")
     assert picture(tmp_path / "back") == picture(tree)
     (tmp_path / "here").mkdir()

@@ -86,7 +86,7 @@ def expect_pods(node, manifests, synced):
         assert node.status(name)["state"]["terminated"]["exitCode"] == 3
         ran = {os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{node.log_directory(name)}/*/*")}
         assert not ran & {"end": {"main"}, "both": {"main", "second"}}.get(synced, set()), "a container that had ended ran again"
-    world.wait(lambda: len(node.pods()) == len(manifests), lambda: f"others are gone: {node.pods()}")
+    world.wait(lambda: len(node.pods()) == len(manifests), lambda: f"other pods are gone: {node.pods()}")
     left = {pod["metadata"]["uid"] for pod in node.pods()}
     world.wait(lambda: set(os.listdir(f"{node.state}/pods")) <= left, "leftovers without a pod are removed")
 
@@ -94,7 +94,7 @@ def expect_pods(node, manifests, synced):
 def expect_rollback(node, manifests, synced):
     wait_version(node, "1", rolled_back=bool(synced))
     text = [world.read(path) for path in glob.glob(f"{node.log}/pods/*/main/*.log")]
-    assert synced != "rollback" or not any("bad" in lines for lines in text), "it was tried again"
+    assert synced != "rollback" or not any("bad" in lines for lines in text), "the rejected revision was tried again"
 
 
 def boot(expect):

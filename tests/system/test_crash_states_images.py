@@ -166,7 +166,7 @@ def test_no_crash_state_contains_an_incomplete_published_file(recorded):
         tree = recorded.tree(*place)
         wrong = list(wrong_parts(tree, whole))
         assert not wrong, f"after {place[0]} operations, without {recorded.describe_missing(*place)}: {wrong}"
-        assert not synced or records_of(tree) == records_of(whole), f"after {place[0]} operations an image is not there"
+        assert not synced or records_of(tree) == records_of(whole), f"after {place[0]} operations an image is missing"
         count += 1
     assert count > 1000
 

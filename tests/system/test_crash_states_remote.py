@@ -102,12 +102,12 @@ def expect_updates(recorded, node, offered, synced):
     # Without any index, pods that have a record run: nothing shows that they were removed.
     allowed = [wanted(number) for number in range(synced, offered + 1)]
     if synced:
-        world.wait(lambda: edits(node) in allowed, lambda: f"what is certain is there: {edits(node)}, not {allowed}")
+        world.wait(lambda: edits(node) in allowed, lambda: f"the pods have only possible states: {edits(node)}, not {allowed}")
         for name in edits(node):
             node.wait_running(name)
         assert edits(node) in allowed
     recorded.stick.plug(offered)
-    world.wait(lambda: edits(node) == wanted(offered), lambda: f"it has what is offered: {edits(node)}\n{node.said()[-3000:]}")
+    world.wait(lambda: edits(node) == wanted(offered), lambda: f"it has the offered state: {edits(node)}\n{node.said()[-3000:]}")
     for name in wanted(offered):
         node.wait_running(name)
     wait_in_use(node, offered)
@@ -143,7 +143,7 @@ def expect_index_rollback(recorded, node, offered, synced):
         wait_failed(node, "rolled back index 2")
     wait_first(node)
     logs = [world.read(path) for path in glob.glob(f"{node.log}/pods/*/main/*.log")]
-    assert synced < 2 or not any("bad" in text for text in logs), "it was tried again"
+    assert synced < 2 or not any("bad" in text for text in logs), "the rejected index was tried again"
 
 
 def boot_sourced(expect):
@@ -241,7 +241,7 @@ def expect_cluster(recorded, node, synced, runs):
         assert "job" not in synced or world.read(runs) == "", "a job that had ended ran again"
     # A pod that had ended before the boot is not listed: it is reported again from its record.
     world.wait(lambda: {pod["metadata"]["name"] for pod in node.pods()} - {"job"} == names - {"job"},
-               lambda: f"those of the server: {node.pods()}")
+               lambda: f"the pods are those of the server: {node.pods()}")
 
 
 def boot_member(recorded, tree, dumped, synced):

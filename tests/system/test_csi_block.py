@@ -193,7 +193,7 @@ def test_block_device_leaves_nothing_behind_if_the_agent_dies_during_a_call(arch
         if step == "csi.unpublished":
             member.wait_reported_phase("web", "Running")
             member.api.delete("pods", "default", "web")
-        wait(lambda: member.get("/pods")[0] == 200 and member.n_deaths == 1, "the agent has died and is there again")
+        wait(lambda: member.get("/pods")[0] == 200 and member.n_deaths == 1, "the agent has died and was restarted")
         if step != "csi.unpublished":
             member.wait_reported_phase("web", "Running")
             member.api.delete("pods", "default", "web")

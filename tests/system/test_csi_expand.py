@@ -269,7 +269,7 @@ def test_expansion_continues_after_the_agent_dies(archive, api, point, calls):
         member.arm({f"mainstayd:{point}": "1*panic"})
         expand(member)
         bind(member, "web", CLAIM)
-        wait(lambda: member.get("/pods")[0] == 200 and member.n_deaths == 1, "the agent has died and is there again")
+        wait(lambda: member.get("/pods")[0] == 200 and member.n_deaths == 1, "the agent has died and was restarted")
         member.wait_reported_phase("web", "Running")
         wait_expanded(member)
         assert driver.count(CALL) == calls and size_of(driver.call(CALL)["path"]) == 2 * GIB

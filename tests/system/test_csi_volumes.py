@@ -204,7 +204,7 @@ def test_volume_leaves_nothing_behind_if_the_agent_dies_after_the_unmount(archiv
         node.wait_running("web")
         node.arm({"mainstayd:csi.unpublished": "1*panic"})
         node.remove("web")
-        wait(lambda: node.get("/pods")[0] == 200 and node.n_deaths == 1, "the agent has died and is there again")
+        wait(lambda: node.get("/pods")[0] == 200 and node.n_deaths == 1, "the agent has died and was restarted")
         node.wait_gone("web")
         wait_cleaned(node)
         assert driver.methods()[:2] == ["NodePublishVolume", "NodeUnpublishVolume"]

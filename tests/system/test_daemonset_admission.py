@@ -82,7 +82,7 @@ class Cluster:
         wait(lambda: [event for event in self.api.all("events") if event["involvedObject"]["name"] == name and
                       event["involvedObject"]["kind"] == "DaemonSet" and event["reason"] == reason and
                       text in event["message"] and event["type"] == "Warning"],
-             lambda: f"an event at the server: {self.api.all('events')}")
+             lambda: f"the server has an event: {self.api.all('events')}")
         described = self.member.cli("describe", "daemonset", name, "-n", namespace).stdout
         assert f"no ({reason}): " in described and text in described, described
         assert text in self.member.cli("get", "daemonsets", "-n", namespace).stderr
@@ -94,7 +94,7 @@ class Cluster:
         for pod in self.api.all("pods"):
             if "kubernetes.io/config.mirror" not in pod["metadata"].get("annotations", {}):
                 self.api.delete("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], grace=1)
-        wait(lambda: not self.member.pods(), lambda: f"the pods go: {self.member.said()[-3000:]}")
+        wait(lambda: not self.member.pods(), lambda: f"the pods are gone: {self.member.said()[-3000:]}")
 
 
 @pytest.fixture(name="make_cluster")
@@ -237,7 +237,7 @@ def test_bound_pod_stays_if_the_next_template_is_not_admitted(make_cluster):
     made["spec"]["template"]["spec"].update(hostPID=True)
     cluster.api.replace("daemonsets", made)
     wait(lambda: [event for event in cluster.api.all("events") if event["reason"] == "AwaitsController"],
-         lambda: f"an event: {cluster.member.said()[-3000:]}")
+         lambda: f"an event is reported: {cluster.member.said()[-3000:]}")
     assert cluster.api.get("pods", "team", "logd-abcde")["status"]["phase"] == "Running"
     assert not cluster.api.asked("delete", "pods", "logd-abcde")
 
@@ -268,7 +268,7 @@ def test_daemonset_for_another_system_never_starts_though_its_level_exempts_it(m
     cluster.wait_refused("plain", "PodSecurity", "allowPrivilegeEscalation != false")
     for _ in range(2):
         wait(lambda: "PodOSNotSupported" in cluster.member.cli("get", "events", "-n", "team").stdout,
-             lambda: f"an event says why: {cluster.member.cli('get', 'events').stdout}\n{cluster.member.said()[-3000:]}")
+             lambda: f"an event contains the reason: {cluster.member.cli('get', 'events').stdout}\n{cluster.member.said()[-3000:]}")
         wait(lambda: [pod for pod in pods_of(cluster.member, "window") if pod["status"].get("reason") == "PodOSNotSupported"],
              lambda: f"the pod waits: {pods_of(cluster.member, 'window')}")
         uid = pods_of(cluster.member, "window")[0]["metadata"]["uid"]

@@ -212,7 +212,7 @@ def test_on_delete_set_adopts_orphan_pods_of_another_template(node):
     wait(lambda: pods_of(node, "logs"), "it is adopted")
     node.drop(specs.pod("later"))
     node.wait_running("later")
-    assert world.is_alive(pid), "despite a mismatch in the template"
+    assert world.is_alive(pid), "the pod keeps running despite a mismatch in the template"
     run_cli(node, "delete", "pod", pod["metadata"]["name"])
     wait_version(node, "2")
 
@@ -235,7 +235,7 @@ def test_daemon_is_reached_by_node_address_and_host_port(net):
     status = pod["status"]
     assert status["hostIP"] == NODE_ADDRESS and status["podIP"].startswith("10.213.0.")
     wait(lambda: net.fetch(NODE_ADDRESS, 18090) == "I am the daemon\n", "the node's address leads to it")
-    wait(lambda: net.fetch(status["podIP"], 8080) == "I am the daemon\n", "so does its own")
+    wait(lambda: net.fetch(status["podIP"], 8080) == "I am the daemon\n", "its own address leads to it, too")
     # The data that a Service would use: labels, address, readiness.
     def row():
         return run_cli(net, "get", "pods", "-l", "app=web", "-o", "wide", "--no-headers").split()
@@ -282,7 +282,7 @@ def test_daemonset_pod_has_logs_limits_and_metrics(node):
     pod = wait_daemon(node, "plain")
     name = pod["metadata"]["name"]
     assert wait(lambda: run_cli(node, "logs", name), "it wrote") == "as any application\n"
-    assert node.logged(name) == ["as any application"], "where collectors look for it"
+    assert node.logged(name) == ["as any application"], "the log is where collectors look for it"
     limit = world.cgroup_value(node.container_cgroup(name), "memory",
                                "memory.max" if world.cgroup_version() == 2 else "memory.limit_in_bytes")
     assert int(limit) == 64 * 1024 * 1024

@@ -283,7 +283,7 @@ def test_new_agent_extends_the_deadline_of_a_rollout_before_a_rollback(clocked):
     wait_for(clocked, "1")
     wait_good(clocked)
     clocked.drop(locked(clocked, "2", ALONE, **deadline))
-    wait(lambda: "Stopping pod " in clocked.said(), "the update is under way")
+    wait(lambda: "Stopping pod " in clocked.said(), "the update is in progress")
     clocked.kill9()
     clocked.write_clock(700, 700)  # the machine is off during this time
     clocked.start()

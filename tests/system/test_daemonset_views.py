@@ -194,7 +194,7 @@ def test_broken_manifest_is_an_event_of_the_daemonset(node):
     pid = init_of(node, node.pod(name))
     node.write("kind: DaemonSet\nmetadata: [", "logs.yaml")
     wait(lambda: re.search("Warning +FailedValidation +daemonset/logs", run_cli(node, "get", "events")), "the event is recorded")
-    assert "logs.yaml" in run_cli(node, "describe", "pod", name), "so is its pod"
+    assert "logs.yaml" in run_cli(node, "describe", "pod", name), "the error is shown for the pod, too"
     node.restart()
     row, = json.loads(node.get("/manifests")[1])["items"]
     assert row["daemonsets"] == ["default/logs"] and row["pods"] == [f"default/{name}"] and row["error"]

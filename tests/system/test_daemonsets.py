@@ -270,7 +270,7 @@ def test_overlapping_selectors_cause_a_warning(node):
         node.drop(daemonset)
     wait_daemon(node, "one")
     wait_daemon(node, "two")
-    wait(lambda: "one's selector matches the pods of the other" in node.said(), "they are warned of")
+    wait(lambda: "one's selector matches the pods of the other" in node.said(), "the overlap is reported")
 
 
 def test_field_at_the_wrong_depth_is_reported(node):
@@ -370,7 +370,7 @@ def test_label_change_is_evaluated_for_many_daemonsets(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "none"}}})
     node.drop(specs.text(*[specs.daemonset(f"idle{i}", nodeSelector={"role": f"r{i}"}) for i in range(300)]),
               file="many.yaml")
-    wait(lambda: "'default/idle299' does not run here" in node.said(), "all are decided on")
+    wait(lambda: "'default/idle299' does not run here" in node.said(), "all sets have a decision")
     node.write_config(mainstay={"nodeLabels": {"role": "r7"}})
     wait_daemon(node, "idle7")
     assert len(node.pods()) == 1

@@ -38,7 +38,7 @@ def section(text, title):
 
 
 def test_dump_shows_back_off_and_its_remaining_time(crash_node):
-    text = wait(lambda: (text := dump(crash_node)) and "state back-off" in text and text, "the dump is of a pod that waits")
+    text = wait(lambda: (text := dump(crash_node)) and "state back-off" in text and text, "the dump shows a waiting pod")
     workers = section(text, "Pod workers")
     assert re.search(r"pod: default/crash-node1, uid [0-9a-f-]+, state ready, desired", workers), workers
     container = workers[workers.index("container: main, "):]

@@ -30,7 +30,7 @@ def test_a_deleted_pod_starts_as_a_new_instance(node):
     assert "lastState" not in node.status("web") or not node.status("web")["lastState"]
     init = node.init("web")
     starts = wait(lambda: world.read(f"/proc/{init}/root/v/starts"), "it recorded its start")
-    assert len(starts.splitlines()) == 1, "its emptyDir is a new one"
+    assert len(starts.splitlines()) == 1, "its emptyDir is new"
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_a_deletion_has_the_requested_grace_period(node):
     wait(lambda: node.logged("deaf") == ["deaf"], "it ignores the signal")
     assert node.cli("delete", "pod", "deaf").returncode == 0
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
-    assert world.is_alive(init), "it has ten minutes"
+    assert world.is_alive(init), "the grace period of ten minutes is not over"
     assert node.cli("delete", "pod", "deaf", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace period applies")
     node.wait_pod("deaf", lambda pod: "deletionTimestamp" not in pod["metadata"], "starts again")
@@ -78,8 +78,8 @@ def test_a_restarted_agent_completes_a_deletion_and_starts_the_pod_again(node):
     assert node.cli("delete", "pod", "web").returncode == 0
     node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
     node.restart()
-    node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped still")
-    assert world.is_alive(init), "it has ten minutes"
+    node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is still being stopped")
+    assert world.is_alive(init), "the grace period of ten minutes is not over"
     node.kill9()
     os.close(os.open(f"{node.data}/go", os.O_CREAT))
     wait(lambda: not world.is_alive(init), "it has ended")
@@ -95,7 +95,7 @@ def test_a_deletion_shortens_the_grace_period_of_a_failed_pod(node):
     init = node.init("late")
     node.drop({**late, "spec": {**late["spec"], "activeDeadlineSeconds": 1}})
     wait(lambda: "has failed, stopping it: DeadlineExceeded" in node.said(), "it is being stopped")
-    assert world.is_alive(init) and node.pod("late")["status"]["phase"] == "Running", "it has ten minutes"
+    assert world.is_alive(init) and node.pod("late")["status"]["phase"] == "Running", "the grace period of ten minutes is not over"
     node.drop(late)  # the next instance has no deadline
     assert node.cli("delete", "pod", "late", "--now").returncode == 0
     wait(lambda: not world.is_alive(init), "the shorter grace period applies")

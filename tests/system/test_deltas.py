@@ -126,7 +126,7 @@ def expect_delta(world, result, files=None):
     for layer in json.loads(world.delta)["layers"]:
         if layer["mediaType"] == deltas.TAR_DIFF_TYPE:
             assert registry.asked(layer["digest"])
-            assert not registry.asked(layer["annotations"][deltas.PREFIX + "to"]), "the layer was fetched, too"
+            assert not registry.asked(layer["annotations"][deltas.PREFIX + "to"]), "the layer was fetched as well"
     world.expect_new(files)
 
 
@@ -394,7 +394,7 @@ def test_the_reply_for_an_abandoned_document_is_ignored(world, during):
 
     def behave(handler):
         if "/referrers/" in handler.path:
-            wait(lambda: process, "the test has the process")
+            wait(lambda: process, "the test knows the process")
             os.kill(other_fetchers(process[0], handler.client_address[1])[0], signal.SIGKILL)
             is_late.wait(DEADLINE)
             handler.answer(404)
@@ -462,7 +462,7 @@ def test_an_interrupted_update_keeps_the_old_image_complete_and_is_repeated(worl
     with world.spawn(world.new, "new", behave) as process:
         assert asked.wait(DEADLINE)
         partial = f"{world.store}/partial/{part[7:]}.*"
-        wait(lambda: any(os.stat(path).st_size > 0 for path in glob.glob(partial)), "some of it is here")
+        wait(lambda: any(os.stat(path).st_size > 0 for path in glob.glob(partial)), "a part of it has arrived")
         process.send_signal(signal.SIGKILL)
     hang.set()
     wait(lambda: not any(world.store in cmdline(pid) for pid in pids()), "its fetchers have ended")

@@ -150,7 +150,7 @@ def test_mount_of_a_plugin_may_be_a_new_directory_a_link_or_a_file(node, make_pl
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o755
     node.remove("web")
     node.wait_gone("web")
-    assert os.listdir(tmp_path / "new" / "one here") == ["x"], "only unmounted"
+    assert os.listdir(tmp_path / "new" / "one here") == ["x"], "the volume is only unmounted"
 
 
 def test_static_pod_waits_until_devices_are_available(node, make_plugin):
@@ -251,7 +251,7 @@ def test_devices_survive_kills_of_agent_and_plugin_host(node, make_plugin):
     for kill in (node.restart, lambda: os.kill(host_process(node), signal.SIGKILL)):
         kill()
         wait(lambda: not os.path.exists(os.path.join(plugin.directory, plugin.endpoint)) or counts(node)[1] == "0",
-             lambda: f"the plugin has to register again: {counts(node)}")
+             lambda: f"the plugin registers again: {counts(node)}")
         plugin.server.stop(0).wait()
         plugin.serve()
         wait(lambda: plugin.register() is None, "the plugin registers again")

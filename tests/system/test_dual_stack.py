@@ -324,7 +324,7 @@ while True:
 def fixture_other_machine():
     """A machine that has no route to pods, and whose server sends its clients their address."""
     process = subprocess.Popen(["unshare", "--net", "sh", "-c", 'read line; exec python3 -c "$0"', ECHO], stdin=subprocess.PIPE)
-    wait(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"), "a network namespace")
+    wait(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"), "the pod has a network namespace")
     yield process
     process.kill()
     process.wait()
@@ -430,7 +430,7 @@ def test_missing_iptables_is_an_error_with_its_remedy(make_built_in):
     node.start()
     node.drop(pod("web"))
     node.wait_pod("web", lambda it: "install iptables, or nftables with network plugins of version 1.9 or later" in json.dumps(it),
-                  "has the remedy")
+                  "reports the remedy")
     node.remove("web")
     node.wait_gone("web")
 

@@ -134,11 +134,11 @@ def test_limits_can_be_reduced_and_removed_while_their_container_runs(node):
     before, group = identity(node, "web"), node.container_cgroup("web")
     node.drop(edited(pod, resources={**limits("100m", "32Mi"), **requests}))
     world.wait(lambda: limits_of(group) == ("10000", str(32 << 20)), lambda: f"it shrinks: {limits_of(group)}")
-    world.wait(lambda: limits_of(node.pod_cgroup("web")) == ("10000", str(32 << 20)), "so does the pod")
+    world.wait(lambda: limits_of(node.pod_cgroup("web")) == ("10000", str(32 << 20)), "the pod's cgroup shrinks, too")
     node.drop(edited(pod, resources=requests))
     without = (("max", "max") if world.cgroup_version() == 2 else
                ("-1", world.cgroup_value("", "memory", "memory.limit_in_bytes")))
-    world.wait(lambda: limits_of(group) == without, lambda: f"it has none: {limits_of(group)}")
+    world.wait(lambda: limits_of(group) == without, lambda: f"it has no limits: {limits_of(group)}")
     assert identity(node, "web") == before
 
 
@@ -159,9 +159,9 @@ def test_memory_limit_below_the_usage_is_not_applied_and_the_status_reports_it(n
     assert limits_of(group)[1] == str(64 << 20)
     assert identity(node, "web") == before
     node.drop(edited(pod, resources={"limits": {"memory": "96Mi"}, "requests": {"memory": "8Mi"}}))
-    world.wait(lambda: limits_of(group)[1] == str(96 << 20), "what can be had is applied")
+    world.wait(lambda: limits_of(group)[1] == str(96 << 20), "the reduced limit is applied")
     node.wait_pod("web", lambda pod: "PodResizeInProgress" not in [
-        c["type"] for c in pod["status"]["conditions"]], "has nothing to wait for")
+        c["type"] for c in pod["status"]["conditions"]], "waits for nothing")
     assert identity(node, "web") == before
 
 
@@ -212,7 +212,7 @@ def test_an_edit_restarts_changed_probes_only(node):
     node.wait_pod("web", lambda pod: node.status("web").get("ready"), "is ready by its new probe")
     node.drop(edited(pod, readinessProbe=probe("/bin/sh"), livenessProbe={**probe("/there"), "failureThreshold": 1}))
     node.wait_restarts("web", 1)
-    assert not world.is_alive(before[0]), "the new liveness probe counts"
+    assert not world.is_alive(before[0]), "the new liveness probe applies"
     assert node.status("web")["lastState"]["terminated"]["exitCode"] in (0, 137)
 
 
@@ -226,7 +226,7 @@ def test_the_hook_of_a_container_that_is_edited_runs_before_it_is_stopped(node):
     again["spec"]["containers"][0]["lifecycle"] = pod["spec"]["containers"][0]["lifecycle"]
     node.drop(again)
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\nhook\none down\ntwo up\n",
-               lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
+               lambda: f"the containers run one after the other: {world.read(f'{node.data}/log')}")
 
 
 def test_one_changed_image_restarts_one_container(node, archive_of_other):
@@ -250,7 +250,7 @@ def test_an_edited_container_has_its_grace_period_before_it_restarts(node):
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.drop(writer(node, "two"))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
-               lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
+               lambda: f"the containers run one after the other: {world.read(f'{node.data}/log')}")
     assert node.wait_restarts("web", 1)["restartCount"] == 1
 
 
@@ -269,7 +269,7 @@ def test_an_edit_starts_a_completed_pod_again(node):
     node.drop(specs.script_pod("job", "echo two; exit 3", restartPolicy="Never"))
     assert node.wait_phase("job", "Failed")["metadata"]["uid"] != old
     assert node.status("job")["restartCount"] == 0
-    world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
+    world.wait(lambda: node.logged("job") == ["two"], "it ran with the edit applied")
 
 
 def test_an_edit_during_node_downtime_starts_a_completed_pod_again(node):
@@ -281,7 +281,7 @@ def test_an_edit_during_node_downtime_starts_a_completed_pod_again(node):
     node.start()
     node.wait_pod("job", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Succeeded",
                   "has run again")
-    world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
+    world.wait(lambda: node.logged("job") == ["two"], "it ran with the edit applied")
 
 
 def test_an_edit_restarts_a_terminated_container_of_a_running_pod(node):
@@ -304,7 +304,7 @@ def test_an_edited_sidecar_restarts_and_an_edited_init_container_replaces_the_po
     pod["spec"]["initContainers"][1]["command"] = ["/bin/sleep", "1000"]
     node.drop(pod)
     world.wait(lambda: world.cmdline(node.find_init("web", "side") or 0) == ["/bin/sleep", "1000"],
-               lambda: f"the sidecar runs by the edit: {node.said()[-2000:]}")
+               lambda: f"the sidecar runs with the edit applied: {node.said()[-2000:]}")
     assert identity(node, "web") == before
     assert node.pod("web")["metadata"]["uid"] == uid
     pod["spec"]["initContainers"][0]["command"] = ["/bin/true"]
@@ -329,7 +329,7 @@ def test_a_successor_that_cannot_start_leaves_its_predecessor_running(node, arch
     assert identity(node, "web") == before
     node.preload(archive_of_other)
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Running",
-                  "is replaced as soon as that can be")
+                  "is replaced as soon as possible")
     assert node.status("web")["image"] == OTHER
     assert not world.is_alive(before[0])
 
@@ -344,13 +344,13 @@ def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_noth
     now = node.wait_pod("web", pending, "reports why it waits")
     assert 'configmap "later" not found' in pending(now)
     node.drop(pod)
-    node.wait_pod("web", lambda pod: not pending(pod), "has nothing to wait for")
+    node.wait_pod("web", lambda pod: not pending(pod), "waits for nothing")
     assert node.pod("web")["metadata"]["uid"] == old and identity(node, "web") == before
     node.drop(broken)
     node.wait_pod("web", pending, "waits again")
     node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"k": "v"}})
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Running",
-                  "is replaced as soon as that can be")
+                  "is replaced as soon as possible")
 
 
 def test_a_successor_whose_sub_path_cannot_be_expanded_does_not_stop_its_predecessor(node):
@@ -408,7 +408,7 @@ def test_the_successor_starts_when_the_predecessor_has_ended(node):
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has started")
     node.drop(writer(node, "two", hostIPC=True))
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
-               lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
+               lambda: f"the containers run one after the other: {world.read(f'{node.data}/log')}")
     assert node.wait_running("web")["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
@@ -451,7 +451,7 @@ def test_a_pod_that_never_started_is_replaced_immediately(node):
     node.drop(specs.pod("web", specs.container(image=OTHER)))
     node.wait_waiting("web", "ErrImagePull")
     node.drop(specs.pod("web", hostIPC=True, volumes=[{"name": "c", "configMap": {"name": "later"}}]))
-    now = node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the other")
+    now = node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the other pod")
     assert not pending(now)
     node.wait_waiting("web", "ContainerCreating", says="later")
 
@@ -474,7 +474,7 @@ def test_an_agent_killed_during_a_replacement_does_not_restart_the_old_pod(node,
     node.kill9()
     os.unlink(f"{node.state}/preload/other.tar")
     node.start()
-    node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is being ended still")
+    node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is still being stopped")
     world.kill_all([node.init("web", "deaf")])
     node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the successor, which waits for its image")
     node.preload(archive_of_other)
@@ -547,7 +547,7 @@ def test_last_of_several_quick_edits_is_applied(node):
     for seconds in range(1000, 1010):
         node.drop(edited(pod, command=["/bin/sleep", str(seconds)]))
     node.wait_pod("web", lambda pod: world.cmdline(node.find_init("web", "a") or 0) == ["/bin/sleep", "1009"],
-                  "runs the last of them")
+                  "runs the last command")
     assert identity(node, "web", "b") == second
 
 
@@ -578,12 +578,12 @@ def test_edits_while_no_agent_runs_are_applied_by_the_next_agent(node):
     os.rename(node.path("web.yaml"), node.path("renamed.yaml"))
     node.drop(edited(pod, resources=limits("200m", "48Mi")), "renamed.yaml")
     node.start()
-    world.wait(lambda: limits_of(group) == ("20000", str(48 << 20)), lambda: f"it has them: {limits_of(group)}")
+    world.wait(lambda: limits_of(group) == ("20000", str(48 << 20)), lambda: f"it has the limits: {limits_of(group)}")
     assert identity(node, "web") == before
     node.kill9()
     node.write("spec: [", "renamed.yaml")
     node.start()
-    assert identity(node, "web") == before, "the record names the file that it comes from now"
+    assert identity(node, "web") == before, "the record names the new file"
 
 
 def test_diff_shows_the_effect_of_an_edit(node):

@@ -24,7 +24,7 @@ def test_a_container_gets_variables_written_by_an_earlier_one(node, medium):
     found = world.environ(node.init("web"))
     assert (found["ADDRESS"], found["MANY"], found["URL"]) == ("db:1", "a\nb", "x://db:1/")
     assert "NONE" not in found and "NOWHERE" not in found
-    assert not world.mount_at(node.init("web"), "/v"), "it need not have the volume itself"
+    assert not world.mount_at(node.init("web"), "/v"), "the container itself does not mount the volume"
     assert "<set to the key 'ADDRESS' of file 'app.env' in volume 'v'>" in node.cli("describe", "pod", "web").stdout
 
 

@@ -55,7 +55,7 @@ def test_debug_adds_a_container_without_affecting_the_others(node):
     (name,) = statuses(node, "web") or [None]
     assert answer.stderr == f"Defaulting debug container name to {name}.\n" and name.startswith("debugger-")
     wait_state(node, "web", name, "running")
-    wait(lambda: node.logged("web", name), "its log")
+    wait(lambda: node.logged("web", name), "its log has a line")
     assert node.logged("web", name)[0].startswith("from-")
     assert main_identity(node, "web") == before
     pod = node.pod("web")
@@ -343,7 +343,7 @@ def test_an_ephemeral_container_of_the_api_server_starts_and_is_reported(make_me
     member.kill9()
     member.start()
     member.wait_running("web")
-    wait(lambda: wait_state(member, "web", "second", "running"), "it runs on")
+    wait(lambda: wait_state(member, "web", "second", "running"), "it keeps running")
     assert statuses(member, "web")["dbg"]["state"]["terminated"]["exitCode"] == 5
     assert main_identity(member, "web") == before
 
@@ -377,7 +377,7 @@ def test_the_mirror_pod_does_not_show_a_locally_added_ephemeral_container(make_m
     wait_state(member, "own", "dbg", "running")
     member.api.delete("pods", "default", name, grace=0)
     again = member.wait_reported(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"] and
-                                 pod["status"].get("phase") == "Running", "is a new mirror")
+                                 pod["status"].get("phase") == "Running", "is a new mirror pod")
     assert "ephemeralContainers" not in again["spec"]
     assert "ephemeralContainerStatuses" not in again["status"]
     wait_state(member, "own", "dbg", "running")

@@ -75,7 +75,7 @@ def test_the_first_container_is_the_default_and_is_printed(busy):
 
 def test_end_of_stdin_reaches_the_command(busy):
     assert busy.cli("exec", "-i", "web", "-c", "side", "--", "wc", "-c", input="12345").stdout.strip() == "5"
-    assert busy.cli("exec", "web", "-c", "side", "--", "wc", "-c").stdout.strip() == "0", "without -i there is none"
+    assert busy.cli("exec", "web", "-c", "side", "--", "wc", "-c").stdout.strip() == "0", "without -i, there is no input"
 
 
 def test_ten_mebibytes_pass_through_exec_unchanged(busy, tmp_path):
@@ -198,7 +198,7 @@ def test_a_terminal_has_its_size_and_ends_with_the_session(busy):
         terminal.wait_for_text("status 130")
         terminal.type_text("exit 7\n")
         assert terminal.process.wait(world.DEADLINE) == 7
-        assert termios.tcgetattr(terminal.slave) == terminal.before, "the terminal is left as it was"
+        assert termios.tcgetattr(terminal.slave) == terminal.before, "the terminal is restored"
     finally:
         terminal.close()
 

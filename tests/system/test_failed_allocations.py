@@ -65,7 +65,7 @@ def check_failed_allocations(node, passes):
         live(node, f"passing-{n}")
         wait(lambda n=n: has_failed(node, n), lambda n=n: f"allocation {n} has failed: {node.hits()}")
         node.arm({})
-        assert wait(lambda: node.find_init("other"), "the other pod is there") == before
+        assert wait(lambda: node.find_init("other"), "the other pod exists") == before
 
 
 def test_an_agent_survives_a_failed_allocation(starved):

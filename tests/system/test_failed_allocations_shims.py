@@ -88,7 +88,7 @@ def test_a_shim_without_memory_for_its_state_is_not_considered_exited(make_faili
     for n in range(2):  # the report about the container, and the one that ends the state
         node.arm({"mainstay-shim:shim.encode-event": f"{n}*off->1*return(ENOMEM)"})
         node.restart()
-        world.wait(lambda n=n: node.hits()["mainstay-shim:shim.encode-event"] > n, "the shim was to report its state")
+        world.wait(lambda n=n: node.hits()["mainstay-shim:shim.encode-event"] > n, "the shim has tried to report its state")
         node.arm({})
         node.wait_running("web")
         assert (node.init("web"), node.shim("web"), node.status("web")["restartCount"]) == (*before, 0), n

@@ -134,7 +134,7 @@ def check_beside(node, terms, day):
 
 def check_point(node, point, term, day):
     hits = check_beside(node, {point: term}, day)
-    assert hits[point] > 0, f"nothing comes by {point}"
+    assert hits[point] > 0, f"nothing reaches {point}"
 
 
 @pytest.mark.parametrize("term", TERMS)

@@ -251,7 +251,7 @@ def test_a_terminated_pod_keeps_its_status_when_its_checkpoints_can_be_read_agai
     disk.mend()
     ends = [status["state"] for status in pod["status"]["containerStatuses"]]
     node.wait_pod("done", lambda again: again["status"]["phase"] == phase and
-                  [status["state"] for status in again["status"]["containerStatuses"]] == ends, "is what it was")
+                  [status["state"] for status in again["status"]["containerStatuses"]] == ends, "has the same status as before")
     assert starts(node) == ["done"]
 
 
@@ -263,7 +263,7 @@ def test_exit_codes_that_cannot_be_read_when_the_shim_dies_are_unchanged_later(m
     def state(pod, container):
         return container_status(pod, container).get("state", {})
     pod = node.wait_pod("half", lambda found: "terminated" in state(found, "main") and "running" in state(found, "side"),
-                        "has ended in part")
+                        "has one ended and one running container")
     path = f"{node.state}/pods/{pod['metadata']['uid']}/ends"
     wait(lambda: world.read(path), "it is written")
     shim, = node.shims()
@@ -296,7 +296,7 @@ def test_an_agent_that_cannot_list_its_pods_reports_it_and_supervises_those_of_t
     drained = subprocess.run([*node.command(), "--drain"], env=node.environment(), timeout=120, check=False, text=True,
                              stderr=subprocess.PIPE)
     assert drained.returncode == 1 and f"Cannot list all pods in {node.state}: Input/output error" in drained.stderr
-    assert world.is_alive(init), "a drain that does not know all pods stops none"
+    assert world.is_alive(init), "a drain that does not know all pods stopped one"
     node.start()
     assert f"Cannot list all pods in {node.state}: Input/output error" in node.said()
     assert node.wait_running("stays") and node.init("stays") == init
@@ -305,7 +305,7 @@ def test_an_agent_that_cannot_list_its_pods_reports_it_and_supervises_those_of_t
     node.wait_restarts("stays", 1)
     wait_starts(node, "goes", "stays", "stays")
     node.restart()
-    wait(lambda: len(os.listdir(f"{node.state}/pods")) == 1, "the removed pod is cleaned up by an agent that can list")
+    wait(lambda: len(os.listdir(f"{node.state}/pods")) == 1, "an agent that can list the pods cleans up the removed one")
     node.wait_running("stays")
 
 
@@ -362,7 +362,7 @@ def test_syncs_that_take_five_seconds_delay_no_container(make_node):
     node.remove("pod1")
     node.wait_gone("pod1")
     assert waited >= 3, "containers started while the disk was being waited for"
-    assert callers and node.agent.pid not in callers, "the event loop waits for the disk"
+    assert callers and node.agent.pid not in callers, "the event loop waited for the disk"
     node.restart()
     node.wait_running("pod2")
     wait_starts(node, *["pod0"] * 4, "pod1", "pod2")

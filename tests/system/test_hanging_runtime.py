@@ -91,7 +91,7 @@ def test_a_hanging_runtime_exec_fails_its_probe_or_ends_with_its_client(hanging)
                           env=hanging.environment(), stderr=subprocess.DEVNULL) as client:
         wait(lambda: os.path.exists(held), "the runtime hangs")
         client.send_signal(signal.SIGTERM)
-    wait(lambda: not held_processes(hanging), lambda: f"what hung is killed: {held_processes(hanging)}")
+    wait(lambda: not held_processes(hanging), lambda: f"hanging processes are killed: {held_processes(hanging)}")
     hanging.wait_running("plain")
 
 
@@ -107,4 +107,4 @@ def test_a_command_that_a_hanging_runtime_has_started_ends_with_its_client(hangi
         assert started
         client.send_signal(signal.SIGTERM)
     wait(lambda: not any(map(world.is_alive, started)), "the command is killed")
-    wait(lambda: not held_processes(hanging), lambda: f"what hung is killed: {held_processes(hanging)}")
+    wait(lambda: not held_processes(hanging), lambda: f"hanging processes are killed: {held_processes(hanging)}")

@@ -62,7 +62,7 @@ def test_containers_after_one_with_a_post_start_hook_wait_for_its_end(node):
     node.wait_running("slow")
     # At least once: the hook that the killed agent started may end, too.
     world.wait(lambda: list(dict.fromkeys(hook_records(node))) == ["started", "hook", "next"],
-               lambda: f"their order: {hook_records(node)}")
+               lambda: f"the hooks run in order: {hook_records(node)}")
 
 
 def test_a_failed_post_start_hook_kills_the_container_with_its_message(node):
@@ -84,7 +84,7 @@ def test_the_stop_signal_follows_the_pre_stop_hook(node):
     world.wait(lambda: hook_records(node) == ["started"], "it has started")
     pid = node.init("polite")
     node.remove("polite")
-    node.wait_pod("polite", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being ended")
+    node.wait_pod("polite", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being stopped")
     assert world.is_alive(pid)
     release(node)
     node.wait_gone("polite")
@@ -108,7 +108,7 @@ def test_a_restarted_container_runs_its_hooks(node):
     sick = os.path.join(node.data, "sick")
     with open(sick, "w", encoding="ascii"):
         pass
-    world.wait(lambda: "term" in hook_records(node), lambda: f"it is ended: {hook_records(node)}")
+    world.wait(lambda: "term" in hook_records(node), lambda: f"it is stopped: {hook_records(node)}")
     os.unlink(sick)
     node.wait_restarts("again", 1)
     assert hook_records(node)[:3] == ["started", "hook", "term"]
@@ -134,7 +134,7 @@ def test_the_shim_stops_a_container_without_an_agent(node):
     node.remove("orphan")
     world.wait(lambda: "hook" in hook_records(node), "the hook has started")
     node.kill9()
-    world.wait(lambda: not world.is_alive(pid), "the container is ended")
+    world.wait(lambda: not world.is_alive(pid), "the container is stopped")
     assert hook_records(node) == ["started", "hook", "term"]
     node.start()
     node.wait_gone("orphan")

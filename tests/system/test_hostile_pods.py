@@ -35,7 +35,7 @@ def replace_by_link(node, path, target):
     script = f"mv {inside} /log/old && ln -s {target} {inside} && {READY}"
     node.launch(specs.pod("attacker", specs.container(script=script, volumeMounts=[specs.mount("logs", "/log")]),
                           volumes=[specs.host_path("logs", node.log)]))
-    world.wait(lambda: os.path.islink(path), "the link is there")
+    world.wait(lambda: os.path.islink(path), "the link exists")
 
 
 def restore(node, path):
@@ -201,7 +201,7 @@ def test_files_of_a_container_in_etc_count_as_ephemeral_storage(node, name):
     node.drop(specs.pod("filler", specs.container(
         script=f"dd if=/dev/zero of=/etc/{name} bs=64k count=64 2>/dev/null; {READY}",
         resources={"limits": {"ephemeral-storage": "2Mi"}})))
-    uid = node.wait_pod("filler", lambda pod: True, "is there")["metadata"]["uid"]
+    uid = node.wait_pod("filler", lambda pod: True, "exists")["metadata"]["uid"]
     status = node.wait_phase("filler", "Failed")["status"]
     assert status["reason"] == "Evicted"
     assert status["message"] == "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."

@@ -41,7 +41,7 @@ def test_an_empty_dir_in_huge_pages_uses_them(node, pages):
     node.launch(huge_pod("huge", "fallocate -l 4194304 /huge/file && echo taken; " + specs.IDLE,
                          empty_dir={"medium": "HugePages-2Mi", "sizeLimit": "4Mi"},
                          securityContext={"fsGroup": 1234}))
-    world.wait(lambda: node.logged("huge") == ["taken"], lambda: f"pages are taken: {node.log_lines('huge')}")
+    world.wait(lambda: node.logged("huge") == ["taken"], lambda: f"pages are in use: {node.log_lines('huge')}")
     mount = world.mount_at(node.init("huge"), "/huge")
     assert mount["type"] == "hugetlbfs"
     assert {"pagesize=2M", "size=4M"} & set(mount["super"]) and free_pages() == free - 2

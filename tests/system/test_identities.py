@@ -62,10 +62,10 @@ def test_pod_with_the_same_name_from_another_source_gets_neither_sandbox_nor_vol
     sources.put(one, noting_pod())
     node.start()
     pid = wait_from(node, "web", one)
-    wait(lambda: inside(node, "web", "/v/starts") == "start\n", "it has noted its start")
+    wait(lambda: inside(node, "web", "/v/starts") == "start\n", "it has recorded its start")
     exchange(sources, one, other, [noting_pod()], restarted)
     assert wait_from(node, "web", other) != pid and not world.is_alive(pid)
-    wait(lambda: inside(node, "web", "/v/starts"), "it has noted its start")
+    wait(lambda: inside(node, "web", "/v/starts"), "it has recorded its start")
     assert inside(node, "web", "/v/starts") == "start\n", "the volume was not the other pod's"
 
 
@@ -86,11 +86,11 @@ def test_pod_is_not_rolled_back_to_a_revision_of_another_source(sources, one, ot
     sources.put(one, with_version("1"))
     node.start()
     wait_from(node, "web", one)
-    wait(lambda: history(node)[4] and history(node)[4] == history(node)[6], lambda: f"it is good: {history(node)}")
+    wait(lambda: history(node)[4] and history(node)[4] == history(node)[6], lambda: f"the revision counts as good: {history(node)}")
     assert history(node)[11] == one
     exchange(sources, one, other, [with_version("2", "exit 1")], restarted)
     wait(lambda: history(node)[11:12] == [other], lambda: f"the history is that of {other}: {history(node)}")
-    assert history(node)[3:4] == ["1"] and history(node)[6:8] == ["", ""], "there is nothing to go back to"
+    assert history(node)[3:4] == ["1"] and history(node)[6:8] == ["", ""], "there is no revision to roll back to"
     node.wait_pod("web", lambda pod: pod["status"].get("containerStatuses", [{}])[0].get("restartCount", 0) > 0, "fails")
     assert is_from(node.pod("web"), other) and "restoring the last ready revision" not in node.said()
 
@@ -124,7 +124,7 @@ def test_daemonset_of_another_source_inherits_neither_pods_nor_revisions(sources
     exchange(sources, one, other, [logd(version)], restarted)
     name, now = wait_set_from(node, other, version)
     wait(lambda: not world.is_alive(pid), "the other pod has stopped")
-    wait(lambda: inside(node, name, "/v/starts"), "it has noted its start")
+    wait(lambda: inside(node, name, "/v/starts"), "it has recorded its start")
     assert now != pid and inside(node, name, "/v/starts") == "start\n"
     revisions = node.cli("rollout", "history", "daemonset/logd").stdout
     assert len([line for line in revisions.splitlines() if line[:1].isdigit()]) == 1, revisions

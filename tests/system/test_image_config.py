@@ -57,7 +57,7 @@ def test_a_pod_without_command_runs_that_of_its_image(stocked):
     log = os.path.join(stocked.log_directory("plain"), "main", "0.log")
     assert world.cmdline(pid) == ["/bin/sh", "-c", LOOP]
     assert cwd(pid) == "/var/log"
-    assert identity(pid) == ("1000", "1000", ["1000", "29"]), "with the groups that the image's files give its user"
+    assert identity(pid) == ("1000", "1000", ["1000", "29"]), "it has the groups of its user in the image's files"
     assert {"FROM_IMAGE": "yes", "BOTH": "image", "PATH": "/bin:/usr/bin"}.items() <= world.environ(pid).items()
     assert stocked.status("plain")["stopSignal"] == "SIGUSR1"
     world.wait(lambda: world.handles(pid, signal.SIGUSR1), "it has set its traps")
@@ -74,7 +74,7 @@ def test_a_pod_without_command_runs_that_of_its_image(stocked):
 ], ids=["args", "command", "both"])
 def test_args_follow_the_entrypoint_and_a_command_replaces_both(stocked, fields, expected):
     pid = launch(stocked, "other", **fields)
-    world.wait(lambda: world.cmdline(pid) == expected, lambda: f"it runs that: {world.cmdline(pid)}")
+    world.wait(lambda: world.cmdline(pid) == expected, lambda: f"it runs the image's command: {world.cmdline(pid)}")
 
 
 def test_the_pod_spec_overrides_the_image_configuration(stocked):
@@ -82,10 +82,10 @@ def test_the_pod_spec_overrides_the_image_configuration(stocked):
                  securityContext={"runAsUser": 65534, "runAsGroup": 7}, lifecycle={"stopSignal": "SIGTERM"})
     assert cwd(pid) == "/tmp"
     assert identity(pid)[:2] == ("65534", "7")
-    assert world.environ(pid)["BOTH"] == "pod $(BOTH)", "the image's variables are not the pod's to refer to"
+    assert world.environ(pid)["BOTH"] == "pod $(BOTH)", "the pod cannot refer to the image's variables"
     assert world.environ(pid)["FROM_IMAGE"] == "yes"
     assert stocked.status("own")["stopSignal"] == "SIGTERM"
     with open(os.path.join(stocked.log_directory("own"), "main", "0.log"), encoding="utf-8") as file:
         stocked.remove("own")
         stocked.wait_gone("own")
-        assert file.read() == "", "not by the image's signal"
+        assert file.read() == "", "it was not stopped by the image's signal"

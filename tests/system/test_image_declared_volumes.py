@@ -116,7 +116,7 @@ def test_a_declared_volume_has_the_content_of_the_image_and_is_writable(stocked,
     stocked.wait_running("two")
     written = root_of(stocked, "two")
     world.wait(lambda: os.path.exists(f"{written}/data/below/new"), "it has written everywhere")
-    assert not os.path.exists(f"{root}/data/new"), "each container has its own"
+    assert not os.path.exists(f"{root}/data/new"), "each container has its own volume"
 
 
 def test_a_declared_volume_lives_as_long_as_the_container(stocked):
@@ -132,10 +132,10 @@ def test_a_declared_volume_lives_as_long_as_the_container(stocked):
     assert "found" not in stocked.log_lines("again", attempt=1)
     uid = stocked.pod("again")["metadata"]["uid"]
     attempts = f"{stocked.state}/pods/{uid}/containers/main"
-    world.wait(lambda: "0" not in os.listdir(attempts), lambda: f"the first one's is removed: {os.listdir(attempts)}")
+    world.wait(lambda: "0" not in os.listdir(attempts), lambda: f"the first one's directory is removed: {os.listdir(attempts)}")
     stocked.remove("again")
     stocked.wait_gone("again")
-    world.wait(lambda: not os.path.exists(attempts), "the second one's is, too")
+    world.wait(lambda: not os.path.exists(attempts), "the second one's directory is removed, too")
 
 
 def test_a_file_with_several_hard_links_is_copied_once(node):
@@ -158,7 +158,7 @@ def test_an_explicit_mount_overrides_a_declared_volume(stocked):
         volumes=[{"name": "map", "configMap": {"name": "map"}}, {"name": "empty", "emptyDir": {}}]))
     root = root_of(stocked, "explicit")
     assert world.read(f"{root}/data/key") == "value" and not os.path.exists(f"{root}/data/file")
-    assert world.read(f"{root}/data/below/here") == "below", "a declared one below a ConfigMap has its mount point"
+    assert world.read(f"{root}/data/below/here") == "below", "a declared volume below a ConfigMap has its mount point"
     assert os.listdir(f"{root}/etc/more") == []
     assert world.read(f"{root}/relative/path/file") == "relative"
 

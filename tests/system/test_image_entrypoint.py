@@ -30,7 +30,7 @@ def drop(node, config, **fields):
 def test_an_entrypoint_of_an_empty_string_is_ignored(node, config, fields):
     drop(node, config, **fields)
     node.wait_running("web")
-    world.wait(lambda: world.cmdline(node.init("web")) == LONG, "it runs that")
+    world.wait(lambda: world.cmdline(node.init("web")) == LONG, "it runs the expected command")
 
 
 @pytest.mark.parametrize("config", [{}, {"Entrypoint": [""]}, {"Entrypoint": [""], "Cmd": None}, {"Cmd": []}], ids=str)

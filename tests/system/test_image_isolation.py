@@ -154,7 +154,7 @@ def test_a_delta_does_not_reveal_the_content_of_a_private_image(store, victim, s
             INDEX_TYPE, deltas.referrers(*[text for kind, text in evil.image.manifests.values()
                                            if b"oci-delta" in text and kind == MANIFEST_TYPE], annotated=False))
     said = store.pulled(evil, "evil/x:latest")
-    assert evil.asked(evil.image.layers[0]), "the layer is fetched whatever is in the private image"
+    assert evil.asked(evil.image.layers[0]), "the layer is fetched regardless of the private image"
     assert not evil.asked(part), said
 
 
@@ -195,7 +195,7 @@ def test_a_private_image_is_not_obtained_by_the_digests_of_its_documents(store, 
         wanted = victim.config
     status, said = store.pull(evil, "evil/x:latest")
     assert status != 0, said
-    assert evil.asked(wanted), "the document is in the store, and is not taken from there"
+    assert evil.asked(wanted), "the document was taken from the store"
     assert list(store.access(victim.image)) == [f"{victim.registry.host}/private/app"]
 
 
@@ -209,7 +209,7 @@ def test_an_image_that_did_not_arrive_is_not_recorded_as_accessible(store, victi
     assert list(store.access(victim.image)) == [f"{victim.registry.host}/private/app"]
     evil.image.blobs.update(victim.image.blobs)
     store.pulled(evil, "evil/x:latest")
-    assert f"{evil.host}/evil/x" in store.access(victim.image), "by now it has proved that it has all of it"
+    assert f"{evil.host}/evil/x" in store.access(victim.image), "the pull has proved its access to the whole image"
 
 
 def test_a_damaged_record_of_access_does_not_open_the_image_when_it_is_written_again(store, victim, serve):
@@ -269,7 +269,7 @@ def test_a_registry_does_not_learn_the_download_progress_of_a_private_layer(stor
     home = serve(image, behave)
     first = store.spawn(home, "private/app:latest", login(home))
     assert asked.wait(DEADLINE)
-    wait(lambda: any(os.stat(path).st_size for path in glob.glob(f"{store.path}/partial/*")), "some of it is here")
+    wait(lambda: any(os.stat(path).st_size for path in glob.glob(f"{store.path}/partial/*")), "a part of it has arrived")
     if ended:
         first.kill()
         first.communicate()
@@ -302,7 +302,7 @@ def test_download_of_an_attacker_is_not_resumed_by_other_pulls(store, serve):
     evil = serve(image, behave)
     first = store.spawn(evil, "evil/x:latest")
     assert asked.wait(DEADLINE)
-    wait(lambda: any(os.stat(path).st_size for path in glob.glob(f"{store.path}/partial/*")), "some of it is here")
+    wait(lambda: any(os.stat(path).st_size for path in glob.glob(f"{store.path}/partial/*")), "a part of it has arrived")
     first.kill()
     first.communicate()
     hang.set()
@@ -330,14 +330,14 @@ def test_a_sweep_does_not_reveal_the_images_of_others(store, victim, serve):
     evil = serve(forge([(victim.layer, size)], [digest_of(b"guess")]), behave)
     first = store.spawn(evil, "evil/x:latest")
     assert asked.wait(DEADLINE)
-    wait(lambda: any(os.stat(path).st_size for path in glob.glob(f"{store.path}/partial/*")), "some of it is here")
+    wait(lambda: any(os.stat(path).st_size for path in glob.glob(f"{store.path}/partial/*")), "a part of it has arrived")
     first.kill()
     first.communicate()
     hang.set()
     subprocess.run([harness.program("mainstay-image"), "sweep", "--store", store.path], check=True)
     evil.seen.clear()
     store.pull(evil, "evil/x:latest")
-    assert evil.asked(victim.layer)[0][2].get("Range"), "it is continued"
+    assert evil.asked(victim.layer)[0][2].get("Range"), "the download is resumed"
 
 
 @pytest.mark.parametrize("how", ["delta", "configuration"])

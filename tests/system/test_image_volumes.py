@@ -85,7 +85,7 @@ def test_image_volumes_have_the_events_of_container_images(node, archive):
         return node.cli("get", "events").stdout
     for words in ('Pulling image "127.0.0.1:1/none:1"', 'Failed to pull image "127.0.0.1:1/none:1"',
                   'Back-off pulling image "127.0.0.1:1/none:1"'):
-        world.wait(lambda words=words: words in events(), f"there is '{words}'")
+        world.wait(lambda words=words: words in events(), f"'{words}' is reported")
     node.preload(model(node, {"weights": b"x"}))
     node.launch(image_pod("reader"))
     assert f'Container image "{MODEL}" already present' in events()

@@ -111,7 +111,7 @@ def test_node_with_an_empty_store_runs_an_index_from_a_usb_stick(make_empty, ind
     node.restart()
     listed = node.cli("images").stdout
     assert NAME in listed and "index:" not in listed
-    assert "Pulling" not in node.cli("get", "events").stdout, "it was here before the pod"
+    assert "Pulling" not in node.cli("get", "events").stdout, "the image was present before the pod"
 
 
 def test_node_fetches_only_images_that_its_pods_need(make_empty, index, nginx):
@@ -125,7 +125,7 @@ def test_node_fetches_only_images_that_its_pods_need(make_empty, index, nginx):
     wait_in_use(node, 1)
     fetched = asked(nginx)
     wanted = {mine.digest[7:], *(row["digest"][7:] for row in mine.blob_rows())}
-    assert sorted(fetched) == sorted(wanted), "each blob of its image once, and nothing else"
+    assert sorted(fetched) == sorted(wanted), "each blob of its image was fetched once, and nothing else"
 
 
 def test_index_waits_until_all_its_images_are_present(make_empty, index, nginx):
@@ -213,7 +213,7 @@ def test_update_of_a_big_image_fetches_a_delta(make_empty, index, nginx):
     wait_in_use(node, 2)
     wait_says(node, "app", "new")
     sent = sum(int(line[4]) for line in nginx.asked()[before:] if "/blobs/" in line[1])
-    assert sent < 20_000, f"the delta, and not the layer: {nginx.asked()[before:]}"
+    assert sent < 20_000, f"the delta was fetched, and not the layer: {nginx.asked()[before:]}"
 
 
 def layer_tar(blobs, i):

@@ -106,12 +106,12 @@ def test_an_index_is_applied_and_updated_as_a_whole(make_sourced, make_nginx, in
     wait_in_use(node, 2)
     assert node.init("web") == init and node.status("web")["restartCount"] == 0
     fetched = [line[1] for line in nginx.asked()[before:] if line[1].startswith("/sha256/")]
-    assert len(fetched) == 1, f"what is here is not fetched again: {fetched}"
+    assert len(fetched) == 1, f"present files are not fetched again: {fetched}"
     assert 'mainstay_source_index_number{source="source"} 2' in node.get("/metrics")[1]
     assert "index 2 of the fleet shops" in node.cli("source", "status").stdout
     assert "Ready" in node.cli("get", "nodes").stdout and "SourceFailed" not in node.cli("get", "nodes").stdout
     index.write({})
-    wait(lambda: not node.pods(), lambda: f"an index of nothing wants nothing: {names(node)}")
+    wait(lambda: not node.pods(), lambda: f"an empty index has no pods: {names(node)}")
 
 
 def test_a_write_is_refused_with_the_file_of_the_index(make_sourced, make_nginx, index):
@@ -210,7 +210,7 @@ def test_an_invalid_source_neither_stops_nor_starts_a_pod(make_sourced, make_ngi
     for name, (spoil, words) in BAD.items():
         spoil(index, keys)
         before = len(nginx.asked())
-        wait(lambda: len(nginx.asked()) >= before + 2, "it is asked")
+        wait(lambda: len(nginx.asked()) >= before + 2, "the source is queried")
         wait_failed(node, words)
         assert node.init("web") == init and names(node) == ["web-node1"], name
         if name in ("another key", "a manifest that is broken"):
@@ -301,7 +301,7 @@ def test_a_misbehaving_server_stops_no_pod(make_sourced, make_nginx, index, tmp_
         context.load_cert_chain(nginx.certificate, os.path.join(nginx.directory, "server.key"))
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        wait(lambda hits=server.hits: len(hits) >= 2, f"{name}: it is asked")
+        wait(lambda hits=server.hits: len(hits) >= 2, f"{name}: the source is queried")
         wait_failed(node, words)
         server.shutdown()
         server.server_close()
@@ -494,7 +494,7 @@ def test_an_interrupted_download_continues_at_its_end(make_sourced, make_nginx, 
     node.wait_pod("web", lambda pod: pod["metadata"].get("labels", {}).get("edit") == "big", "has the label")
     assert node.init("web") == init and not os.path.exists(part)
     wait(lambda: [line for line in nginx.asked() if line[1].startswith("/sha256/") and line[2] == "206"],
-         lambda: f"it was continued: {nginx.asked()}")
+         lambda: f"the download was resumed: {nginx.asked()}")
 
 
 @pytest.mark.slow
@@ -526,7 +526,7 @@ def test_source_is_not_fetched_outside_of_its_hours(make_sourced, make_nginx, in
     node.restart()
     os.kill(node.init("web"), 9)
     node.wait_restarts("web", 1)
-    assert len(nginx.asked()) == asked, "a restart needs nothing of the source"
+    assert len(nginx.asked()) == asked, "a restart sends no request to the source"
     assert "edit" not in node.pod("web")["metadata"].get("labels", {})
 
 
@@ -587,7 +587,7 @@ def wait_back(node, words):
     wait_failed(node, ROLLED_BACK + words)
     node.wait_pod("web", lambda pod: "exit 1" not in str(pod["spec"]["containers"]) and harness.is_running(pod), "is the first one")
     node.wait_pod("db", lambda pod: pod["metadata"]["labels"]["edit"] == "1", "has its old label")
-    wait(lambda: len(node.pods()) == 3, lambda: f"there are the pods of the first index: {names(node)}")
+    wait(lambda: len(node.pods()) == 3, lambda: f"the pods are those of the first index: {names(node)}")
 
 
 def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, make_nginx, index):
@@ -604,7 +604,7 @@ def test_an_index_that_is_not_ready_in_time_is_rolled_back_once(make_sourced, ma
     wait_back(node, "pod default/web-node1: container main: ")
     before = len(nginx.asked())
     wait(lambda: len(nginx.asked()) >= before + 3, "it is queried again")
-    assert not [line for line in nginx.asked()[before:] if line[1].startswith("/sha256/")], "what was rolled back is not fetched"
+    assert not [line for line in nginx.asked()[before:] if line[1].startswith("/sha256/")], "a rejected index is not fetched"
     assert "new-node1" not in names(node) and node.said().count(ROLLED_BACK + "pod") >= 1
     index.write({"web.yaml": labelled("web", "3"), "db.yaml": labelled("db", "3")}, **DEADLINE)
     wait_in_use(node, 3)

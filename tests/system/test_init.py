@@ -223,9 +223,9 @@ def test_the_shim_stops_a_sidecar_that_awaits_its_turn_without_an_agent(node, wi
     if with_hook:
         wait(lambda: "first hook" in events(node), lambda: f"its hook has run: {events(node)}")
     else:
-        node.wait_pod("alone", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being ended")
+        node.wait_pod("alone", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being stopped")
     node.kill9()
-    wait(lambda: not any(world.is_alive(pid) for pid in pids), "both are ended")
+    wait(lambda: not any(world.is_alive(pid) for pid in pids), "both are stopped")
     assert "first end" in events(node), "it got its stop signal"
     node.start()
     node.wait_gone("alone")
@@ -241,7 +241,7 @@ def test_a_shortened_grace_period_does_not_signal_a_sidecar_before_its_turn(node
         assert answer.returncode == 0, answer.stderr
     with open(os.path.join(node.data, "events"), "a", encoding="utf-8") as file:
         file.write("gate\n")
-    wait(lambda: not world.is_alive(side), "the sidecar is ended")
+    wait(lambda: not world.is_alive(side), "the sidecar is stopped")
     assert [event for event in events(node) if event.endswith(" end")] == ["main end", "side end"]
     # Its file is still there. A shell that has no handler yet would ignore SIGTERM, and the pod would stay.
     wait(lambda: events(node).count("main ready") == 2, lambda: f"it starts again: {events(node)}")
@@ -253,7 +253,7 @@ def test_sidecars_stop_when_the_pod_completes_and_their_exit_codes_do_not_count(
     node.wait_phase("job", "Succeeded")
     wait(lambda: "first end" in events(node), lambda: f"the sidecars end: {events(node)}")
     assert events(node)[-2:] == ["second end", "first end"]
-    wait(lambda: row(node, "job") == ["0/3", "Completed"], lambda: f"it is completed: {row(node, 'job')}")
+    wait(lambda: row(node, "job") == ["0/3", "Completed"], lambda: f"it has completed: {row(node, 'job')}")
     before = events(node)
     node.restart()
     assert node.pod("job")["status"]["phase"] == "Succeeded"
@@ -266,7 +266,7 @@ def test_sidecars_have_the_rest_of_the_grace_period(node):
     deaf = "trap '' TERM; record $NAME deaf"
     node.launch(init_pod(node, "deaf", [sidecar("first", deaf), sidecar("second", deaf)], recorder("main", deaf),
                          terminationGracePeriodSeconds=2))
-    wait(lambda: len([event for event in events(node) if event.endswith(" deaf")]) == 3, lambda: f"all are deaf: {events(node)}")
+    wait(lambda: len([event for event in events(node) if event.endswith(" deaf")]) == 3, lambda: f"all ignore the signal: {events(node)}")
     start = time.monotonic()
     node.remove("deaf")
     node.wait_gone("deaf")
@@ -378,7 +378,7 @@ def test_agent_kills_at_random_moments_run_each_init_container_once(node):
     node.drop(init_pod(node, "chain", [sidecar("side"), *[step(name, "sleep 0.3") for name in names]]))
     for _ in range(8):
         end = time.monotonic() + dice.uniform(0, 0.6)
-        wait(lambda end=end: time.monotonic() > end, "its time has come")
+        wait(lambda end=end: time.monotonic() > end, "the delay is over")
         node.restart(ready=False)
     wait(node.is_ready, "the agent is ready")
     node.wait_running("chain")
@@ -449,7 +449,7 @@ def test_a_killed_agent_restarts_all_containers_only_once(node):
     node.launch(init_pod(node, "cut", [step("one")], recorder("main", deaf),
                          recorder("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
                                 **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
-    wait(lambda: "main deaf" in events(node), "the main container does not end by the signal")
+    wait(lambda: "main deaf" in events(node), "the main container ignores the signal")
     touch(node, "gate")
     node.wait_pod("cut", lambda pod: condition(pod, "AllContainersRestarting")["status"] == "True", "is restarting")
     node.restart()

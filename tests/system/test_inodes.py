@@ -51,7 +51,7 @@ def live_through_shortage(node, directory, n):
     if n == 0:
         world.wait(lambda: "No space left on device" in node.said()[said:], node.said)
     else:
-        world.wait(lambda: node.pod(name), "it is there")
+        world.wait(lambda: node.pod(name), "the file exists")
     node.wait_pod("broken", lambda pod: harness.container_status(pod)["restartCount"] > restarts, "was started again")
     shutil.rmtree(filler)
     node.wait_running(name)

@@ -67,7 +67,7 @@ def lease_of(api, name=NODE):
 
 def ready(api):
     """The Node and its Lease, once they exist."""
-    wait(lambda: node_of(api) and lease_of(api), lambda: f"a Node and a Lease: {api.requests}")
+    wait(lambda: node_of(api) and lease_of(api), lambda: f"a Node and a Lease exist: {api.requests}")
     return node_of(api), lease_of(api)
 
 
@@ -98,7 +98,7 @@ def test_idle_node_sends_few_requests(api, run):
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
     # Occasionally a list that is older than the Node is returned after it; then the list is requested once more.
-    wait(lambda: api.asked("update", "leases"), "a renewal, when all this is long over")
+    wait(lambda: api.asked("update", "leases"), "the Lease is renewed, long after the first requests")
     settled = len(api.requests)
     wait(lambda: len(api.asked("update", "leases")) >= 3, "two renewals")
     assert all(one.kind.plural == "leases" for one in api.requests[settled:]), api.requests[settled:]
@@ -157,7 +157,7 @@ def test_external_labels_are_reported(api, run):
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd"}}})
     wait(lambda: program.lines_with("labels=1"), lambda: program.lines)
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": None}}})
-    wait(lambda: node_of(api)["metadata"]["labels"].get("kubernetes.io/os") == "linux", "a label that is kept")
+    wait(lambda: node_of(api)["metadata"]["labels"].get("kubernetes.io/os") == "linux", "the label is restored")
 
 
 def test_external_labels_are_reported_despite_a_late_response(api, run):
@@ -200,7 +200,7 @@ def test_label_changed_during_another_patch_is_restored(api, run):
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": "plan9"}}})
     program.send_line("memory")
     wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
-    wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "a label that is kept")
+    wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "the label is restored")
 
 
 def test_label_changed_before_the_first_list_is_restored(api, run):
@@ -208,11 +208,11 @@ def test_label_changed_before_the_first_list_is_restored(api, run):
     api.misbehave(verb="list", plural="nodes", latency=8)
     program = run()
     ready(api)
-    assert api.watches == 0, "the list is on its way"
+    assert api.watches == 0, "the list is in transit"
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": "plan9"}}})
     program.send_line("memory")
     wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
-    wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "a label that is kept")
+    wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/os"] == "linux", "the label is restored")
 
 
 def test_lease_written_by_another_client_is_read_again(api, run):
@@ -220,7 +220,7 @@ def test_lease_written_by_another_client_is_read_again(api, run):
     _, lease = ready(api)
     lease["spec"]["renewTime"] = "2099-01-01T00:00:00.000000Z"
     api.replace("leases", lease)
-    wait(lambda: lease_of(api)["spec"]["renewTime"] > "2099-01-01T00:00:00.000000Z", "a renewal, later by our clock")
+    wait(lambda: lease_of(api)["spec"]["renewTime"] > "2099-01-01T00:00:00.000000Z", "the Lease is renewed with a later time")
     assert any(one.code == 409 for one in api.asked("update", "leases"))
 
 
@@ -283,7 +283,7 @@ def test_nodes_reconnect_at_different_times(api, run):
     wait(lambda: all(lease_of(api, name) for name in names), "all nodes")
     wait(lambda: api.watches == len(names), "all watches")
     api.stop()
-    wait(lambda: all(program.lines_with("error 0") for program in programs), "that all have noticed")
+    wait(lambda: all(program.lines_with("error 0") for program in programs), "all have noticed the failure")
     start = time.monotonic()
     api.start()
 
@@ -293,7 +293,7 @@ def test_nodes_reconnect_at_different_times(api, run):
             if one.at > start:
                 first.setdefault(one.user.name, one.at - start)
         return first if len(first) == len(names) else None
-    times = sorted(wait(first_request_times, "all are back").values())
+    times = sorted(wait(first_request_times, "all have sent a request").values())
     assert times[-1] - times[0] > 0.2 * times[-1], times
     assert len(set(round(at, 1) for at in times)) >= 3, times
 

@@ -170,10 +170,10 @@ def test_embedded_certificate_is_renewed_at_once(make_member):
     assert "client-certificate-data" in written
     directory = os.path.join(member.directory, "certificates")
     with_options(member, "--cert-dir", directory)
-    request = wait(lambda: member.api.all("certificatesigningrequests"), lambda: f"a request\n{member.said()}")[0]
+    request = wait(lambda: member.api.all("certificatesigningrequests"), lambda: f"a certificate is requested\n{member.said()}")[0]
     member.api.approve(request["metadata"]["name"])
     pair = os.path.join(directory, "kubelet-client-current.pem")
-    wait(lambda: os.path.exists(pair), lambda: f"the renewed certificate\n{member.said()}")
+    wait(lambda: os.path.exists(pair), lambda: f"the renewed certificate is served\n{member.said()}")
     wait(lambda: "is rotated in time" in member.cli("debug", "dump").stdout, member.said)
     with open(member.kubeconfig, encoding="utf-8") as file:
         assert file.read() == written
@@ -210,7 +210,7 @@ def test_the_directories_of_plugins_exist_with_the_kubelets_modes(make_node):
     os.chmod(f"{root}/plugins", 0o711)
     os.rmdir(f"{root}/pods")
     node.restart()
-    assert os.stat(f"{root}/plugins").st_mode & 0o7777 == 0o711, "an existing one stays as it is"
+    assert os.stat(f"{root}/plugins").st_mode & 0o7777 == 0o711, "an existing directory is not changed"
     assert os.path.isdir(f"{root}/pods")
     assert os.path.exists(f"{root}/device-plugins/plugin.sock")
 

@@ -49,7 +49,7 @@ def test_the_pod_of_a_record_of_a_later_version_keeps_running(node, edit):
     assert re.search(f"Cannot restore pod {uids['torn']} from its record: .* version; leaving it as it is", node.said())
     node.launch(specs.pod("other"))
     assert world.is_alive(before["torn"])
-    assert world.read(f"{node.state}/pods/{uids['torn']}/record") == record, "a later version finds it again"
+    assert world.read(f"{node.state}/pods/{uids['torn']}/record") == record, "a later version finds the record again"
     node.drop(specs.pod("torn"))
     node.wait_running("torn")
     assert {name: node.init(name) for name in before} == before

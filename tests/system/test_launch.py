@@ -78,9 +78,9 @@ def test_the_environment_matches_the_manifest(node):
     assert environ["GREETING"] == "hello"
     assert environ["BOTH"] == "hello, $(MISSING) and $(GREETING)"
     assert environ["EMPTY"] == ""
-    assert environ["PATH"] == "/bin:/usr/bin", "the image's own"
+    assert environ["PATH"] == "/bin:/usr/bin", "PATH is that of the image"
     assert environ["HOSTNAME"]
-    assert "ASAN_OPTIONS" not in environ, "nothing of the agent's own"
+    assert "ASAN_OPTIONS" not in environ, "no variable of the agent is passed on"
 
 
 def test_the_working_directory_is_created_and_entered(node):
@@ -173,7 +173,7 @@ def test_a_file_pod_has_the_identity_that_the_kubelet_gives_it(node):
 def test_the_pod_has_the_namespace_of_its_manifest(node):
     node.drop(specs.pod("web", metadata={"namespace": "kube-system"}))
     node.drop(specs.pod("web"), "other.yaml")
-    world.wait(lambda: node.pod("web", "kube-system") and node.pod("web"), "both pods are there")
+    world.wait(lambda: node.pod("web", "kube-system") and node.pod("web"), "both pods exist")
 
 
 def test_a_running_pod_has_the_phase_conditions_and_states_of_kubernetes(node):

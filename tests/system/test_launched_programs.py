@@ -179,7 +179,7 @@ def test_an_agent_has_its_images_handled_by_the_server(server, launching):
 
     def readers():
         return [pid for pid in children(launching.agent.pid) if "index" in world.cmdline(pid)]
-    wait(readers, "somebody is to read the archive")
+    wait(readers, "a child is about to read the archive")
     server.start()
     wait(lambda: not readers(), "it was read")
     assert "again.tar" not in launching.said()

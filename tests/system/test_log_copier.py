@@ -40,7 +40,7 @@ def test_output_is_complete_although_log_copiers_die(node):
         log_copier.kill(node, "web")
     said(node, "web", "end")
     numbers = [int(number) for number in re.findall("^line ([0-9]+)$", log_text(node, "web"), re.M)]
-    assert numbers == sorted(set(numbers)) and len(numbers) >= 1990, "only what a copier held when it died may be lost"
+    assert numbers == sorted(set(numbers)) and len(numbers) >= 1990, "lines are lost that no copier held when it died"
     assert is_running(node.pod("web"))
 
 

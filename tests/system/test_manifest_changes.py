@@ -163,7 +163,7 @@ def test_the_running_pod_keeps_its_name_when_two_files_define_it(node):
     node.remove("b.yaml")
     node.wait_pod("web", lambda pod: pod["spec"]["containers"][0]["command"] == ["/bin/sleep", "1000"] and
                   is_running(pod), "is the other file's")
-    world.wait(lambda: world.cmdline(node.find_init("web") or 0) == ["/bin/sleep", "1000"], "runs by it")
+    world.wait(lambda: world.cmdline(node.find_init("web") or 0) == ["/bin/sleep", "1000"], "its command is that of the file")
 
 
 def test_a_manifest_directory_that_disappears_does_not_stop_pods(node):
@@ -184,7 +184,7 @@ def test_the_last_removed_pod_leaves_no_resources(node):
             {"name": "disk", "emptyDir": {}}, {"name": "memory", "emptyDir": {"medium": "Memory"}},
             specs.host_path("host", node.data)]))
     node.wait_waiting("full", "CrashLoopBackOff", "b")
-    assert node.leftovers(), "while it runs there is something"
+    assert node.leftovers(), "nothing is found while the pod runs"
     assert node.remove_all() == []
 
 
@@ -203,7 +203,7 @@ def test_two_files_that_swap_their_pods_converge(node):
     for name, word in (("one", "a"), ("two", "b")):
         node.wait_pod(name, lambda pod: "deletionTimestamp" not in pod["metadata"] and is_running(pod), "runs")
         world.wait(lambda name=name, word=word: any(f": {word};" in text for text in world.cmdline(node.find_init(name) or 0)),
-                   "says its word")
+                   "runs the command with its word")
     world.wait(lambda: "is already defined" not in node.cli("get", "pods").stderr, "both files are valid again")
     assert len({node.init(name) for name in before}) == 2
 

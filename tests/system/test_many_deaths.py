@@ -91,7 +91,7 @@ def count_starts(node, names):
 def wait_started(node, expected):
     """Waits until there was exactly one start for each death."""
     wait(lambda: count_starts(node, expected) == expected,
-         lambda: f"each has started so often: {expected}; it is {count_starts(node, expected)}")
+         lambda: f"each has started this many times: {expected}; it is {count_starts(node, expected)}")
 
 
 @pytest.mark.long
@@ -140,7 +140,7 @@ def end_containers(node, pods):
     earliest = int(time.time())
     for (name, i), pid in inits.items():
         os.kill(pid, signal.SIGKILL if pods[name][i] == 137 else signal.SIGTERM)
-    wait(lambda: not [pid for pid in inits.values() if world.start_time(pid) == pid.started], "the shims know that all have ended")
+    wait(lambda: not [pid for pid in inits.values() if world.start_time(pid) == pid.started], "the shims have noticed that all have ended")
     return earliest, time.time()
 
 
@@ -191,7 +191,7 @@ def test_many_orphans_are_reaped(make_node, where):
                           volumes=[specs.host_path("v", node.data)], **{where: True}))
     wait(lambda: node.logged("parents") == ["some"], "it has orphans")
     shim = node.shim("parents")
-    wait(lambda: is_adopted(node, shim), "the one that stays has its new parent")
+    wait(lambda: is_adopted(node, shim), "the remaining orphan has its new parent")
     wait(lambda: not world.zombies_of(shim), "the first are reaped")
     before, memory = many.descriptors(shim), many.own_kib(shim)
     with open(f"{node.data}/go", "w", encoding="utf-8"):

@@ -160,7 +160,7 @@ def test_a_thousand_stalled_readers_neither_block_a_container_nor_use_memory(nod
     """The agent serves some dozens at a time; the others wait, or are refused."""
     node.launch(specs.script_pod("talker", "while :; do seq 1000; sleep 0.05; done"))
     path = os.path.join(node.log_directory("talker"), "main", "0.log")
-    wait(lambda: os.path.getsize(path) > MIB, "it talks")
+    wait(lambda: os.path.getsize(path) > MIB, "it writes lines")
     before, memory = many.descriptors(node.agent.pid), many.own_kib(node.agent.pid)
     readers, peak = [], 0
     for _ in range(many.scaled(READERS)):

@@ -86,7 +86,7 @@ def check_memory(samples):
     """A leak raises the minimum of many samples."""
     samples = samples[round(len(samples) * SETTLED):]
     half = len(samples) // 2
-    assert min(samples[half:]) < min(samples[:half]) + GROWTH_KIB, f"KiB of the agent: {samples}"
+    assert min(samples[half:]) < min(samples[:half]) + GROWTH_KIB, f"memory of the agent in KiB: {samples}"
 
 
 @pytest.mark.long
@@ -165,6 +165,6 @@ def test_hundreds_of_manifests_appear_and_vanish_at_once(make_node):
     print(f"{figure} pods, {world.memory_kib(node.agent.pid, 'VmRSS')} KiB")
     for name in staged:
         node.remove(name)
-    wait(lambda: len(node.pods()) == 1, lambda: f"they are gone: {len(node.pods())}", 1800)
+    wait(lambda: len(node.pods()) == 1, lambda: f"the pods are gone: {len(node.pods())}", 1800)
     wait_as_before(node, before)
     assert (node.init("stays"), node.status("stays")["restartCount"]) == (init, 0)

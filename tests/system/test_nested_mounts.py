@@ -187,7 +187,7 @@ def test_a_mount_point_in_a_sub_path_must_exist(node):
         node.drop(nested_pod(name, volumes, specs.mount(outer, OUTER, readOnly=True), specs.mount("b", f"{OUTER}/missing")))
         node.wait_pod(name, lambda pod: "read-only file system" in str(pod["status"]), "reports the reason")
     node.launch(nested_pod("made", volumes, specs.mount("h", OUTER), specs.mount("b", f"{OUTER}/missing")))
-    assert os.path.isdir(f"{node.data}/there/missing"), "runc makes it on the host"
+    assert os.path.isdir(f"{node.data}/there/missing"), "runc creates it on the host"
 
 
 def test_a_mount_point_in_an_image_volume_must_be_in_the_image(node):

@@ -67,7 +67,7 @@ def test_traffic_of_a_pods_network_is_counted(net):
         return {line.split('pod="')[1].split('"')[0]: float(line.split("} ")[1].split(" ")[0])
                 for line in lines if 'interface="eth0"' in line}
     wait(lambda: received().get("one-node1", 0) > 100 and received().get("two-node1", 0) > 100,
-         lambda: f"bytes of both pods: {received()}")
+         lambda: f"both pods have sent bytes: {received()}")
     summary = json.loads(net.get("/stats/summary")[1])
     assert all(entry["network"]["name"] == "eth0" and entry["network"]["txBytes"] > 100 for entry in summary["pods"])
 
@@ -101,7 +101,7 @@ def test_host_port_forwards_to_the_pod(net):
     net.launch(listener("web", "through the port", ports=[
         {"containerPort": 8080, "hostPort": 18080}]))
     wait(lambda: net.fetch(NODE_ADDRESS, 18080) == "through the port\n", "the node's port leads to the pod")
-    wait(lambda: net.fetch("127.0.0.1", 18080) == "through the port\n", "so does that of its loopback")
+    wait(lambda: net.fetch("127.0.0.1", 18080) == "through the port\n", "the port on its loopback address leads to it, too")
 
 
 def test_removed_pod_leaves_no_network_resources(net):
@@ -168,7 +168,7 @@ def test_failed_delete_of_a_plugin_does_not_prevent_the_others(net):
     net.install_plugin("refuses", "cat >/dev/null; echo broken >&2; exit 1\n")
     net.drop(pod("web"))
     net.wait_pod("web", lambda it: "failed (add): broken; and then" in str(it), "reports both errors")
-    wait(lambda: not net.veths() and not net.reserved(), "the bridge has deleted what it had")
+    wait(lambda: not net.veths() and not net.reserved(), "the plugin bridge has removed its interface")
     net.install_plugin("refuses", "cat >/dev/null; exit 0\n")
     net.remove("web")
     net.wait_gone("web")
@@ -178,10 +178,10 @@ def test_missing_plugin_and_broken_configuration_are_reported(net):
     net.configure(chain(net.ipam, {"type": "not-there"}))
     net.drop(pod("one"))
     net.wait_pod("one", lambda it: 'failed to find plugin \\"not-there\\" in path' in str(it) or
-                 'failed to find plugin "not-there" in path' in str(it), "misses the plugin")
+                 'failed to find plugin "not-there" in path' in str(it), "reports the missing plugin")
     net.configure({"cniVersion": "1.0.0", "name": "testnet", "plugins": [{"type": "../../bin/sh"}]})
     net.drop(pod("two"))
-    net.wait_pod("two", lambda it: "10-test.conflist: plugins[0].type: must be" in str(it), "refuses the type")
+    net.wait_pod("two", lambda it: "10-test.conflist: plugins[0].type: must be" in str(it), "reports the invalid type")
 
 
 def test_pod_gets_a_new_address_after_its_shim_was_lost(net):
@@ -258,7 +258,7 @@ def test_address_stays_across_a_restart_of_the_agent(net):
     net.restart()
     net.wait_running("web")
     assert net.address("web") == address and net.init("web") == pid
-    wait(lambda: net.fetch(address, 8080) == "still here\n", "the pod is reached")
+    wait(lambda: net.fetch(address, 8080) == "still here\n", "the pod can be reached")
     net.remove("web")
     net.wait_gone("web")
     assert net.network_leftovers() == []
@@ -270,7 +270,7 @@ def test_new_agent_records_an_event_for_a_changed_network(net):
     net.exec("cut", "busybox", "ip", "route", "delete", "default")
     net.restart()
     net.wait_running("cut")
-    wait(lambda: "is not ready" in net.cli("get", "events").stdout, "an event about the network")
+    wait(lambda: "is not ready" in net.cli("get", "events").stdout, "an event reports the network")
     events = net.cli("get", "events").stdout
     assert [line for line in events.splitlines() if "NetworkNotReady" in line and "pod/cut-" in line], events
     assert not [line for line in events.splitlines() if "NetworkNotReady" in line and "pod/whole-" in line], events
@@ -411,7 +411,7 @@ def kill_processes(net, shim, victims):
             world.kill_all([shim])
         else:
             world.kill_all(wait(lambda: [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
-                                         world.status(pid, "PPid") == str(shim)], "the plugin executes what hangs"))
+                                         world.status(pid, "PPid") == str(shim)], "the plugin executes the hanging program"))
     if "agent" in victims:
         net.start()
 

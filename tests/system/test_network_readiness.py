@@ -134,7 +134,7 @@ def test_joined_node_is_ready_when_its_plugin_has_written_its_configuration(join
     assert not world.read(joining.log), "no plugin has run"
     text = json.dumps(PUBLISHED[name])
     joining.write(name, text[:len(text) // 2])
-    wait(lambda: f"{name}: " in joining.node.said(), "the half of a file is noticed")
+    wait(lambda: f"{name}: " in joining.node.said(), "the incomplete file is noticed")
     assert not joining.is_ready()
     joining.write(name, text)
     joining.wait_ready()
@@ -191,7 +191,7 @@ def test_running_pods_keep_running_when_the_network_configuration_is_removed(joi
 def test_network_is_found_after_the_configuration_directory_is_replaced(joining):
     joining.wait_not_ready()
     shutil.rmtree(joining.cni)
-    wait(lambda: os.path.isdir(joining.cni), "the directory is made again")
+    wait(lambda: os.path.isdir(joining.cni), "the directory is created again")
     joining.write("10-flannel.conflist")
     joining.wait_ready()
 

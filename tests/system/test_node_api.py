@@ -504,7 +504,7 @@ def test_a_client_attaches_to_a_container_over_spdy(served):
     session.client.until(lambda: "got-one\n" in session.text("stdout"))
     session.client.stream.close()
     wait(lambda: served.connections() == 0, "the connections have ended")
-    assert "got-one\n" in served.get(f"/containerLogs/default/{served.pod}/talker")[1], "the container runs on"
+    assert "got-one\n" in served.get(f"/containerLogs/default/{served.pod}/talker")[1], "the container keeps running"
 
 
 def test_a_client_attaches_to_a_container_over_websocket(served):
@@ -754,7 +754,7 @@ def test_the_program_waits_for_an_agent(served):
     os.rename(served.node.socket, moved)
     lonely, late = node_api.NodeApi(served.node), node_api.NodeApi(served.node)
     for one in (lonely, late):
-        wait(lambda one=one: "Cannot request the settings" in one.said(), "it looks for the agent")
+        wait(lambda one=one: "Cannot request the settings" in one.said(), "it tries to reach the agent")
     os.rename(moved, served.node.socket)
     assert late.request("/healthz", certificate=served.admin) == (200, "ok")
     late.stop()

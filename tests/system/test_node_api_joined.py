@@ -126,7 +126,7 @@ def test_a_review_under_way_is_repeated_when_the_agent_is_killed(api, reviewed):
         found.clear()
         fault, start = api.misbehave(when=lambda request: "accessreview" in request.target, latency=60, times=1), time.monotonic()
         thread = ask_for_metrics(reviewed, admin, found)
-        wait(lambda fault=fault: fault.struck, "the API server is asked")
+        wait(lambda fault=fault: fault.struck, "the API server is queried")
         node.kill9()
         node.start()
         thread.join(world.DEADLINE)
@@ -204,7 +204,7 @@ def test_invalid_tokens_do_not_lock_out_known_clients(api, reviewed):
     for _ in range(10):
         assert [reviewed.request("/pods", **one)[0] for one in known] == [200, 200]
     assert (429, "too many reviews of tokens and access are under way") in found
-    assert reviewed.request("/metrics", certificate=admin)[0] == 200, "a review of a known user has its turn"
+    assert reviewed.request("/metrics", certificate=admin)[0] == 200, "a review of a known user is not crowded out"
     api.behave()
     for thread in threads:
         thread.join(240)
@@ -316,14 +316,14 @@ def served_by(served, authority):
 
 def test_the_api_server_issues_the_certificate(api, make_member):
     member = make_member(config={"serverTLSBootstrap": True})
-    request = wait(lambda: next(iter(serving_requests(api)), None), lambda: f"a request\n{member.said()}")
+    request = wait(lambda: next(iter(serving_requests(api)), None), lambda: f"a certificate is requested\n{member.said()}")
     assert request["spec"]["usages"] == ["digital signature", "server auth"]
     wait(lambda: f"waiting for the approval of {request['metadata']['name']}" in member.said(), member.said)
     served = node_api.NodeApi(member)
     assert not served_by(served, api.authority), "until then it is self-signed"
     member.restart()
     api.approve(request["metadata"]["name"])
-    wait(lambda: served_by(served, api.authority), lambda: f"it is served\n{member.said()}")
+    wait(lambda: served_by(served, api.authority), lambda: f"the certificate is served\n{member.said()}")
     text = describe_certificate(served_certificate(served))
     assert f"O = system:nodes, CN = system:node:{harness.NODE_NAME}" in text
     address = next(one["address"] for one in api.get("nodes", None, harness.NODE_NAME)["status"]["addresses"] if one["type"] == "InternalIP")
@@ -340,12 +340,12 @@ def test_the_api_server_issues_the_certificate(api, make_member):
 def test_the_issued_certificate_is_renewed_without_a_restart(api, make_clocked_member):
     member = make_clocked_member(config={"serverTLSBootstrap": True})
     served = node_api.NodeApi(member)
-    request = wait(lambda: next(iter(serving_requests(api)), None), lambda: f"a request\n{member.said()}")
+    request = wait(lambda: next(iter(serving_requests(api)), None), lambda: f"a certificate is requested\n{member.said()}")
     api.approve(request["metadata"]["name"], start=-3600, seconds=360)
     wait(lambda: served_by(served, api.authority), "the first one is served")
     member.let_pass(180)  # requests are not made more often, although one is due
     second = wait(lambda: next((one for one in serving_requests(api) if one["metadata"]["name"] != request["metadata"]["name"]), None),
-                  lambda: f"the next request, which is held back\n{member.said()}", 180)
+                  lambda: f"the next certificate is requested, but not signed yet\n{member.said()}", 180)
     first = served_certificate(served)
     api.approve(second["metadata"]["name"])
     wait(lambda: served_certificate(served) != first, "the second one is served")

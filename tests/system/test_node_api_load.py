@@ -109,7 +109,7 @@ def test_resources_of_a_client_that_vanishes_are_freed(served):
     wait(lambda: is_released(served, "sleep", "4714"), "the command has ended")
     wait(lambda: not processes(served, "cat"), "the port's process has ended")
     wait(lambda: len(os.listdir(f"/proc/{served.api.process.pid}/fd")) == before, "descriptors are closed")
-    wait(lambda: len(os.listdir(f"/proc/{served.node.agent.pid}/fd")) <= agent, "those of the agent, too")
+    wait(lambda: len(os.listdir(f"/proc/{served.node.agent.pid}/fd")) <= agent, "descriptors of the agent are closed, too")
 
 
 def test_a_client_that_vanishes_while_its_command_reads_no_input_is_noticed(served):
@@ -279,7 +279,7 @@ def test_an_api_that_runs_out_of_descriptors_keeps_its_sessions_and_serves_again
     resource.prlimit(process, resource.RLIMIT_NOFILE, (max(world.descriptors(process)) + 9, hard))
     try:
         waiting = [served.api.dial() for _ in range(50)]
-        wait(lambda: served.connections() > 5, "it has taken some")
+        wait(lambda: served.connections() > 5, "it has accepted some connections")
         before = world.cpu_ticks(process)
         client.send(stdin, b"still here\n")
         client.until(lambda: client.data[stdout] == b"still here\n")

@@ -157,7 +157,7 @@ def expect_refused(log, words):
 
 
 def test_too_many_clients_of_one_log_are_refused_without_affecting_other_logs(served):
-    wait(lambda: not log_processes(served), "those of before have ended")
+    wait(lambda: not log_processes(served), "earlier processes have ended")
     others = [f"other{number}" for number in range(LOG_PROCESSES_OF_NAMESPACE_MAX // LOG_PROCESSES_OF_POD_MAX - 1)]
     for name in others:
         served.node.launch(specs.pod(name, specs.container(script="echo hello; " + specs.IDLE)))

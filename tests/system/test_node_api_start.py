@@ -91,7 +91,7 @@ def test_sessions_survive_the_agent_and_the_next_one_listens(node):
         client.step()
     old, = node.api.pids()
     node.restart()
-    wait(lambda: listens(node), "the next agent listens, and the old mainstay-api no longer")
+    wait(lambda: listens(node), "the next agent listens, and the old mainstay-api does not")
     assert node.ask() == (200, "ok")
     new, = set(node.api.pids()) - {old}
     client.send(node_api.BINARY, b"\0again\n")
@@ -187,7 +187,7 @@ def test_a_unit_that_contradicts_the_configuration_is_reported(node):
             wait(lambda: f"mainstay-api.socket determines them (the socket listens at port {listener.getsockname()[1]} of "
                          f"::ffff:127.0.0.1, but the configuration has port {node.port} of 127.0.0.2" in world.read(log), lambda: world.read(log))
             unit_api = node_api.ActivatedApi(node, listener.getsockname()[1])
-            assert unit_api.request("/healthz", certificate=node.admin) == (200, "ok"), "the socket of systemd waits"
+            assert unit_api.request("/healthz", certificate=node.admin) == (200, "ok"), "the connection waits at the socket of systemd"
             unit.terminate()
             assert unit.wait(60) == 0, world.read(log)
 

@@ -182,7 +182,7 @@ def test_a_ticket_grants_only_the_permissions_of_its_client(archive):
         admin, users = stolen_tickets(found, ("admin", "jane"))
         assert_refused(found, with_headers(found.everything(), f"Mainstay-Client: {users}"), {500})
         (status, body), = found.attack(["GET", "/pods", f"Mainstay-Client: {admin}"])
-        assert status == 200 and found.name in body, "of a client that it has it can make all requests"
+        assert status == 200 and found.name in body, "it can make every request of a client that is connected"
         assert_refused(found, with_headers(found.local_things(), f"Mainstay-Client: {admin}"), {403})
     finally:
         found.finish()

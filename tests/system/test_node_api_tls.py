@@ -131,4 +131,4 @@ def test_a_new_agent_may_have_another_configuration(archive, tmp_path):
 
 def test_a_configuration_with_only_unsupported_curves_is_an_error(archive, tmp_path):
     with serve(archive, str(tmp_path), tlsCurvePreferences=[4588]) as api:
-        wait(lambda: "tlsCurvePreferences: none of them is supported" in api.said() + api.node.said(), "the reason is said")
+        wait(lambda: "tlsCurvePreferences: none of them is supported" in api.said() + api.node.said(), "the reason is logged")

@@ -146,7 +146,7 @@ def test_device_that_comes_and_goes_reaches_the_running_container(make_node, loo
     for _ in range(5):
         loops.plug()
         number, started = os.stat(loops.path()).st_rdev, time.monotonic()
-        wait(lambda: os.path.exists(path) and os.stat(path).st_rdev == number, lambda: f"the node is there; its log:\n{node.said()}")
+        wait(lambda: os.path.exists(path) and os.stat(path).st_rdev == number, lambda: f"the device node exists; its log:\n{node.said()}")
         slowest = max(slowest, time.monotonic() - started)
         wait_opens(node, "web", loops.path())
         assert "No such file" in run_in(node, "web", f"ls {loops.path()}", "other")
@@ -154,7 +154,7 @@ def test_device_that_comes_and_goes_reaches_the_running_container(make_node, loo
         assert own_node(node, "web", "/tmp/own", number) == "opened\n"
         wait(lambda: not is_open(number), "nobody has it open")
         loops.unplug()
-        wait(lambda: not os.path.exists(path), lambda: f"the node is gone; its log:\n{node.said()}")
+        wait(lambda: not os.path.exists(path), lambda: f"the device node is gone; its log:\n{node.said()}")
         wait(lambda: "Operation not permitted" in own_node(node, "web", "/tmp/own", number), "the cgroup refuses it")
         wait_health(node, "web", "Unhealthy")
     print(f"the node is there {slowest * 1000:.0f} ms after the event")
@@ -210,7 +210,7 @@ def test_changes_while_the_agent_is_down_are_applied_when_it_starts(make_node, l
     loops.unplug()
     node.start()
     wait_health(node, "web", "Unhealthy")
-    wait(lambda: not os.path.exists(f"/proc/{init}/root{loops.path()}"), lambda: f"the node is gone; its log:\n{node.said()}")
+    wait(lambda: not os.path.exists(f"/proc/{init}/root{loops.path()}"), lambda: f"the device node is gone; its log:\n{node.said()}")
     node.kill9()
     loops.plug()
     loops.plug(1)

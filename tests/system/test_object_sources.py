@@ -151,7 +151,7 @@ ALL_WAYS = {"file", "projected", "key", "all"}
 def expect_own(node, source, name="reader"):
     names = [f"of-{one}" for one in SOURCES] + ["same"]
     found, words = seen(node, f"{name}-{source}", names)
-    assert words == {source}, f"a pod of {source} sees the words of {words}"
+    assert words == {source}, f"a pod of {source} has the words of {words}"
     assert found == {f"{kind}-{one}": ALL_WAYS if one in (f"of-{source}", "same") else set() for kind in ("configmap", "secret")
                      for one in names}
 

@@ -189,7 +189,7 @@ def test_a_volume_follows_its_object_without_a_restart(node):
     data = os.readlink(f"{at}/..data")
     node.drop(specs.pod("other"))
     node.wait_running("other")
-    assert os.readlink(f"{at}/..data") == data, "what has not changed is not written"
+    assert os.readlink(f"{at}/..data") == data, "unchanged files are not written"
     node.remove("map")
     world.wait(lambda: 'configmap "map" not found; the volume stays as it was' in node.said(), "reports what is missing")
     assert world.read(f"{at}/kept") == "2" and node.init("reader") == pid

@@ -51,8 +51,8 @@ def run_first(make_member, readable):
     bind(member, member.api)
     member.start()
     member.wait_reported_phase("web", "Running")
-    wait(lambda: words(member) == ["one"], lambda: f"it has noted the word: {words(member)}")
-    wait(lambda: len(identity(member)) == 3 and bool(identity(member)[2]) == readable, lambda: f"it is known: {identity(member)}")
+    wait(lambda: words(member) == ["one"], lambda: f"the pod has the expected word: {words(member)}")
+    wait(lambda: len(identity(member)) == 3 and bool(identity(member)[2]) == readable, lambda: f"the cluster is known: {identity(member)}")
     return member
 
 
@@ -126,7 +126,7 @@ def test_nothing_is_sent_to_a_cluster_before_it_has_answered(make_member):
     fault = member.api.misbehave(plural="namespaces", status=503)
     del member.api.requests[:]
     member.start()
-    wait(lambda: len([one for one in list(member.api.requests) if one.fault]) > 2, "it has asked several times")
+    wait(lambda: len([one for one in list(member.api.requests) if one.fault]) > 2, "it has sent several requests")
     sent = [(one.verb, one.kind and one.kind.plural) for one in list(member.api.requests) if one.user.name == f"system:node:{NODE_NAME}"]
     assert {plural for _, plural in sent} == {"namespaces"}, sent
     member.api.faults.remove(fault)

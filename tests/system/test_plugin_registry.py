@@ -61,7 +61,7 @@ def wait_status(registrant, status=REGISTERED):
 
 
 def wait_refused(registrant):
-    wait(lambda: registrant.statuses and not registrant.statuses[-1][0], lambda: f"it is refused, not {registrant.statuses}")
+    wait(lambda: registrant.statuses and not registrant.statuses[-1][0], lambda: f"the plugin is refused, not {registrant.statuses}")
     return registrant.statuses[-1][1]
 
 
@@ -131,7 +131,7 @@ def test_refusal_has_the_kubelets_message(node, registry, kind, name, versions, 
     registrant = registry.registrant(kind, name, versions=versions)
     assert wait_refused(registrant) == "RegisterPlugin error -- " + error.replace("PATH", registrant.path)
     assert counts(node) is None
-    wait(lambda: registrant.questions > 1, "it is asked again while its socket is there")
+    wait(lambda: registrant.questions > 1, "it is queried again while its socket exists")
     assert node.said().count("is not registered: RegisterPlugin error") == 1
 
 

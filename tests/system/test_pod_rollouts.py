@@ -107,7 +107,7 @@ def test_another_bad_edit_is_rolled_back_to_the_same_revision(node):
     run_good(node, web("1"))
     for number, version in (2, "2"), (3, "3"):
         node.drop(web(version, "exit 1"))
-        wait(lambda: f"revision {number} of web.yaml" in why(node.pod("web") or {"metadata": {}}), f"{version} goes back")
+        wait(lambda: f"revision {number} of web.yaml" in why(node.pod("web") or {"metadata": {}}), f"version {version} is rolled back")
         wait_version(node, "1", rolled_back=True)
     node.drop(web("1"))
     wait_version(node, "1")
@@ -232,7 +232,7 @@ def wait_rollback_to_the_first_image(node, bad, move):
     assert node.cli("images", "prune").returncode == 0
     node.let_pass(60)
     pod = wait_version(node, "1", rolled_back=True)
-    wait(lambda: images_files(node) == [True, False], lambda: f"the first image is back, not {images_files(node)}")
+    wait(lambda: images_files(node) == [True, False], lambda: f"the first image is used again, not {images_files(node)}")
     return pod
 
 

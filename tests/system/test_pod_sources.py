@@ -77,7 +77,7 @@ def test_pods_and_sets_name_their_source(make_member):
     assert member.pod("bound")["metadata"]["annotations"][kubelet] == "api"
     assert member.pod("own-node1")["metadata"]["annotations"][kubelet] == "file"
     member.restart()
-    wait(lambda: pod_of(member, "theirs"), "the pod is there")
+    wait(lambda: pod_of(member, "theirs"), "the pod exists")
     assert source(member, names["theirs"]) == "evaluated (api)" and source(member, "bound") == "api"
     member.api.delete("daemonsets", "default", "theirs")
     member.wait_gone(names["theirs"])

@@ -93,7 +93,7 @@ def test_a_critical_pod_is_never_evicted(make_node):
     node = make_node(config=pods_may_have(60))
     node.launch(eater("critical", 90, priority=CRITICAL))
     world.wait(lambda: "no pod qualifies for eviction" in node.said(),
-               lambda: f"the agent looked for one; its log:\n{node.said()}")
+               lambda: f"the agent has searched for a candidate; its log:\n{node.said()}")
     wait_condition(node, "MemoryPressure", "True")
     assert world.is_alive(node.init("critical"))
     assert node.pod("critical")["status"]["phase"] == "Running"
@@ -199,7 +199,7 @@ def test_a_soft_threshold_honours_the_grace_period_of_the_pod(make_node):
         specs.IDLE, "until [ $b ]; do sleep 0.1; done; sleep 2; echo bye")  # the signal may arrive while it allocates
     node.drop(pod)
     wait_evicted(node, "polite")
-    world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it had time to end")
+    world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it had time to finish")
 
 
 def start_small_disk(archive, **fields):
@@ -208,7 +208,7 @@ def start_small_disk(archive, **fields):
     node.own_mounts.add(node.state)
     node.preload(archive)
     node.start()
-    world.wait(lambda: os.path.basename(archive) in node.cli("images").stdout, "its archive is read, and nothing more is written for it")
+    world.wait(lambda: os.path.basename(archive) in node.cli("images").stdout, "its archive is read, and nothing more is being written")
     return node
 
 
@@ -333,7 +333,7 @@ def test_pods_keep_running_and_new_ones_are_rejected_if_others_fill_the_disk(sma
     node.launch(writer("slim", "echo little >/v/file"))
     with open(os.path.join(node.state, "ballast"), "wb") as file:
         file.write(b"x" * (57 * MIB))
-    world.wait(lambda: "no pod qualifies for eviction" in node.said(), "the agent looked for one")
+    world.wait(lambda: "no pod qualifies for eviction" in node.said(), "the agent has searched for a candidate")
     assert world.is_alive(node.init("slim"))
     node.drop(writer("new", "true"))
     wait_evicted(node, "new")
@@ -354,12 +354,12 @@ def test_the_api_server_gets_the_condition_and_its_pods_stay_evicted(make_member
     member.bind("critical", *eater("critical", 90)["spec"]["containers"], priorityClassName="system-cluster-critical",
                 volumes=eater("critical", 90)["spec"]["volumes"])
     member.wait_reported_phase("critical", "Running")
-    world.wait(lambda: reported_condition(member, "MemoryPressure") == "True", "the server hears of it")
+    world.wait(lambda: reported_condition(member, "MemoryPressure") == "True", "it is reported to the server")
     member.bind("beggar")
     evicted = member.wait_reported_phase("beggar", "Failed")
     assert evicted["status"]["reason"] == "Evicted"
     member.api.delete("pods", "default", "critical")
-    world.wait(lambda: reported_condition(member, "MemoryPressure") == "False", "the server hears of that, too")
+    world.wait(lambda: reported_condition(member, "MemoryPressure") == "False", "its end is reported to the server, too")
     member.bind("next")
     member.wait_reported_phase("next", "Running")
     assert member.reported("beggar")["status"]["phase"] == "Failed"

@@ -73,7 +73,7 @@ def test_a_failed_liveness_probe_restarts_the_container_with_a_message(node):
         "exec": {"command": ["cat", "/v/alive"]}, **PATIENT, "failureThreshold": 2}}))
     first = node.init("web")
     os.unlink(os.path.join(node.data, "alive"))
-    world.wait(lambda: not world.is_alive(first), "the process is ended")
+    world.wait(lambda: not world.is_alive(first), "the process is stopped")
     touch(node, "alive")
     status = node.wait_restarts("web", 1)
     ended = status["lastState"]["terminated"]
@@ -146,7 +146,7 @@ def test_with_policy_never_a_failed_probe_ends_the_pod(node):
         restartPolicy="Never", terminationGracePeriodSeconds=600))
     node.wait_phase("once", "Failed")
     ended = node.status("once")["state"]["terminated"]
-    assert ended["exitCode"] == 137, "the probe's own grace, not that of the pod"
+    assert ended["exitCode"] == 137, "the grace period is that of the probe, not of the pod"
     assert ended["message"].startswith("Container main failed liveness probe: ")
 
 
@@ -193,7 +193,7 @@ def test_libcurl_is_loaded_only_for_requests(node):
     world.wait(lambda: "Liveness probe failed" in node.said(), "it was queried")
     assert not is_loaded()
     node.launch(specs.pod("asked", specs.container(livenessProbe={"httpGet": {"port": 1}, "periodSeconds": 3600})))
-    world.wait(is_loaded, "libcurl is there")
+    world.wait(is_loaded, "libcurl is loaded")
 
 
 def test_grpc_probes_ask_the_named_service(node):
@@ -215,7 +215,7 @@ def test_grpc_probes_ask_the_named_service(node):
 def test_a_hanging_exec_probe_is_killed_and_fails(node):
     node.launch(probed(node, "hang", probes={"readinessProbe": {
         "exec": {"command": ["sh", "-c", "echo $$ >> /v/pids; sleep 1000 & sleep 1000"]}, **FAST}}))
-    world.wait(lambda: "command timed out" in node.said(), lambda: f"it is said: {node.said()}")
+    world.wait(lambda: "command timed out" in node.said(), lambda: f"it is logged: {node.said()}")
     group = node.container_cgroup("hang")
 
     def probes():
@@ -254,7 +254,7 @@ def test_probe_results_survive_a_restart_of_the_agent(node):
     node.kill9()
     os.unlink(os.path.join(node.data, "ok"))
     node.start()
-    world.wait(lambda: "Liveness probe failed" in node.said(), "the probe that follows a startup probe has been asked")
+    world.wait(lambda: "Liveness probe failed" in node.said(), "the probe after the startup probe has run")
     status = node.status("kept")
     assert (status["ready"], status["started"], status["restartCount"]) == (True, True, 0)
     assert condition(node.pod("kept"), "Ready")["lastTransitionTime"] <= since
@@ -310,9 +310,9 @@ def test_a_frozen_agent_does_not_restart_containers_when_it_continues(node):
     wait_ready(node, "patient")
     for _ in range(5):
         node.agent.send_signal(signal.SIGSTOP)
-        world.wait(lambda: world.read(f"/proc/{node.agent.pid}/stat").split()[2] == "T", "the agent stands still")
+        world.wait(lambda: world.read(f"/proc/{node.agent.pid}/stat").split()[2] == "T", "the agent is frozen")
         until = time.monotonic() + 8  # longer than a period and a timeout, as the test requires
-        world.wait(lambda end=until: time.monotonic() > end, "it stood still for long enough")
+        world.wait(lambda end=until: time.monotonic() > end, "it was frozen for long enough")
         node.agent.send_signal(signal.SIGCONT)
         wait_ready(node, "patient")
     assert node.status("patient")["restartCount"] == 0

@@ -31,7 +31,7 @@ def test_an_image_is_pulled_by_its_tag_and_by_its_digest(puller, serve):
     expect_pulled(puller, puller.pull(registry))
     before = len(registry.asked("/blobs/"))
     expect_pulled(puller, puller.pull(registry, f"team/app@{registry.image.digest}"))
-    assert len(registry.asked("/blobs/")) == before, "what was here was fetched again"
+    assert len(registry.asked("/blobs/")) == before, "a blob in the store was fetched again"
 
 
 def test_layers_in_any_compression_are_read(puller, serve):
@@ -579,7 +579,7 @@ def test_fetchers_are_unprivileged_and_unpackers_have_no_network(puller, serve):
     registry = serve(behave=behave)
     process = puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host])
     try:
-        wait(lambda: registry.asked("/blobs/"), "it asks for the configuration")
+        wait(lambda: registry.asked("/blobs/"), "it requests the configuration")
         text = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], check=True, text=True,
                               stdout=subprocess.PIPE).stdout
         children = [int(word) for word in text.split()]
@@ -588,7 +588,7 @@ def test_fetchers_are_unprivileged_and_unpackers_have_no_network(puller, serve):
         def status(pid, field):
             with open(f"/proc/{pid}/status", encoding="utf-8") as file:
                 return next(line.split()[1] for line in file if line.startswith(field + ":"))
-        wait(lambda: all(status(pid, "Seccomp") == "2" for pid in children), "those that do not ask are confined, too")
+        wait(lambda: all(status(pid, "Seccomp") == "2" for pid in children), "idle fetchers are confined, too")
         for pid in children:
             assert status(pid, "Uid") != "0" and status(pid, "Gid") != "0"
             assert int(status(pid, "CapEff"), 16) == int(status(pid, "CapPrm"), 16) == 0

@@ -87,7 +87,7 @@ def interrupt(puller, serve):
 
     def partial():
         return glob.glob(os.path.join(puller.store, "partial", image.layers[0][7:] + ".*"))
-    wait(lambda: any(os.stat(path).st_size >= len(data) * 98 // 100 for path in partial()), "most of it is here")
+    wait(lambda: any(os.stat(path).st_size >= len(data) * 98 // 100 for path in partial()), "most of it has arrived")
 
     def kill():
         process.kill()
@@ -116,7 +116,7 @@ def test_a_layer_completed_by_a_second_pull_is_kept_and_the_partial_one_removed(
     assert puller.blob(image.layers[0]) == image.blobs[image.layers[0]]
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel shares nothing out among sessions")
+@pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel does not schedule by session")
 @pytest.mark.parametrize("prefix, nice", [([], "nice 10"), (["setsid"], "nice 0")], ids=["a child", "the leader of a job"])
 def test_a_pull_runs_at_low_priority_in_a_separate_session(puller, serve, prefix, nice):
     image, asked, hang = big_image(), threading.Event(), threading.Event()
@@ -226,7 +226,7 @@ def test_a_layer_that_another_pull_published_meanwhile_keeps_its_complete_blob(p
                      "-e", "inject=pipe2:signal=SIGSTOP:when=1"]
     second = spawn()
     wait(lambda: "stopped by SIGSTOP" in (read(trace) or ""), "the second pull has stopped")
-    assert glob.glob(f"{puller.store}/tmp/*/blob-0"), "it waits without a file of its own"
+    assert glob.glob(f"{puller.store}/tmp/*/blob-0"), "the second pull has a private file"
     hang.set()
     _, error = first.communicate(timeout=world.DEADLINE)
     assert first.returncode == 0, error

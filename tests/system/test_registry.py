@@ -127,7 +127,7 @@ def test_a_missing_tag_is_reported_and_used_when_it_appears(registry, pulling_no
     node.drop(pod("web", f"{registry.host}/team/later:1"))
     message = node.wait_waiting("web", "ErrImagePull")
     assert f"registry '{registry.host}'" in message and "image '1' does not exist in repository 'team/later'" in message
-    assert "Error: ErrImagePull" in reasons(node), "the first failure has a reason of its own"
+    assert "Error: ErrImagePull" in reasons(node), "the first failure has a different reason"
     assert "Back-off pulling image" in node.wait_waiting("web", "ImagePullBackOff")
     registry.push(f"docker-archive:{archive}", "team/later:1")
     node.wait_running("web")
@@ -207,12 +207,12 @@ def test_parallel_image_pulls_are_limited_by_the_setting(make_node):
                                  "mainstay": {"insecureRegistries": [registry.host]}})
         for i in range(4):
             node.drop(pod(f"web{i}", f"{registry.host}/team/app{i}:latest"))
-        wait(lambda: len(json.loads(node.get("/images")[1])["pulls"]) == 4, "all four are asked for")
+        wait(lambda: len(json.loads(node.get("/images")[1])["pulls"]) == 4, "all four are requested")
         # A request that is not answered for twenty seconds is repeated.
-        wait(lambda: len({path for _, path, _ in registry.asked("/manifests/")}) == 2, "two are asked of the registry")
+        wait(lambda: len({path for _, path, _ in registry.asked("/manifests/")}) == 2, "two are requested from the registry")
         assert len({path for _, path, _ in registry.seen}) == 2
         end.set()
-        wait(lambda: len({path for _, path, _ in registry.asked("/manifests/")}) == 4, "the others have their turn")
+        wait(lambda: len({path for _, path, _ in registry.asked("/manifests/")}) == 4, "the others follow")
     finally:
         end.set()
         registry.stop()
@@ -487,7 +487,7 @@ def test_image_that_is_not_used_for_its_maximum_age_is_removed(registry, archive
     wait(lambda: names_of(node) == {a, b}, lambda: f"the image that nothing uses is gone: {names_of(node)}\n{node.said()[-3000:]}")
     node.remove("other")
     node.wait_gone("other")
-    wait(lambda: names_of(node) == {a}, lambda: f"that of the pod that has ended is gone: {names_of(node)}\n{node.said()[-3000:]}")
+    wait(lambda: names_of(node) == {a}, lambda: f"the image of the ended pod is gone: {names_of(node)}\n{node.said()[-3000:]}")
     assert world.is_alive(node.init("web"))
     node.restart()
     node.wait_running("web")
@@ -513,7 +513,7 @@ def test_image_garbage_collection_removes_the_oldest_unused_images(registry, arc
         assert world.is_alive(node.init("web"))
         assert "damaged" not in node.cli("images", "verify").stdout
         assert node.cli("images", "prune").returncode == 0
-        wait(lambda: names_of(node) == {f"{registry.host}/team/a:1"}, "only what is used is left")
+        wait(lambda: names_of(node) == {f"{registry.host}/team/a:1"}, "only used images are left")
         node.remove("web")
         node.wait_gone("web")
     finally:
@@ -539,7 +539,7 @@ def test_an_archive_that_appears_during_a_pull_is_used(make_node, tmp_path):
 def test_auth_needs_no_padding_and_wins_over_username_and_password(locked, pulling_node, auth):
     encoded = base64.b64encode(b"joe:secret").decode()
     entry = {"auth": encoded.rstrip("=")} if auth == "unpadded" else {"auth": encoded, "username": "eve", "password": "wrong"}
-    assert auth != "unpadded" or entry["auth"] != encoded, "it has had padding"
+    assert auth != "unpadded" or entry["auth"] != encoded, "the value has padding to remove"
     node = pulling_node(locked)
     node.drop(secret("pull", {"auths": {locked.host: entry}}), "secret.yaml")
     node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
@@ -604,7 +604,7 @@ def test_an_unusable_archive_image_is_not_reported_as_pulled(make_node, tmp_path
     node = make_node(archive=path)
     node.drop(pod("web", "example.com/foreign:1"))
     words = 'Failed to load image "example.com/foreign:1": foreign.tar: the image is for windows/'
-    world.wait(lambda: words in reasons(node), lambda: f"that is an event: {reasons(node)}")
+    world.wait(lambda: words in reasons(node), lambda: f"it is reported as an event: {reasons(node)}")
     assert "Back-off loading image" in node.wait_waiting("web", "ImagePullBackOff")
     assert "Failed to pull" not in reasons(node)
 

@@ -32,7 +32,7 @@ def test_a_pod_whose_state_is_being_synced_is_removed_without_an_error(node):
     node.arm({SYNC: "1*sleep(3000)"})
     node.drop(specs.script_pod("done", "exit 0", restartPolicy="Never"))
     node.wait_phase("done", "Succeeded")
-    world.wait(lambda: node.hits()[SYNC] > 0, "the child has made its link")
+    world.wait(lambda: node.hits()[SYNC] > 0, "the child has created its link")
     node.remove("done")
     node.wait_gone("done")
     node.drop(specs.script_pod("next", "exit 0", restartPolicy="Never"))

@@ -173,7 +173,7 @@ def test_lines_that_a_bad_server_refuses_arrive_later(make_reporting, receiver, 
     receiver.answer = getattr(receiver, how)
     node = make_reporting(receiver)
     node.drop(specs.pod("web"), "web.yaml")
-    wait(lambda: receiver.requests, "it is asked")
+    wait(lambda: receiver.requests, "a request arrives")
     node.wait_running("web")
     if how != "hang":
         wait_failed(node, {"fail": "the server answered with status 500", "cut": "The TLS connection was non-properly terminated"}[how])

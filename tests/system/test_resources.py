@@ -55,7 +55,7 @@ def test_a_container_with_a_memory_limit_cannot_use_swap(node):
     value = world.cgroup_value(group, "memory", file)
     assert value in (None, str(32 * MIB) if V1 else "0")
     if V1:
-        assert (value is None) == (world.cgroup_value("", "memory", file) is None), "as the kernel supports it"
+        assert (value is None) == (world.cgroup_value("", "memory", file) is None), "it is set if the kernel supports it"
 
 
 def test_pod_level_limits_apply_to_all_containers_together(node):

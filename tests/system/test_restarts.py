@@ -109,7 +109,7 @@ def test_a_pod_is_running_while_one_container_is(node):
     pod = node.wait_pod("both", lambda pod: any("terminated" in status["state"]
                                                 for status in pod["status"].get("containerStatuses", [])) and
                         any("running" in status["state"] for status in pod["status"]["containerStatuses"]),
-                        "is half done")
+                        "has one ended and one running container")
     assert pod["status"]["phase"] == "Running"
     assert condition(pod, "ContainersReady")["reason"] == "ContainersNotReady"
 
@@ -131,7 +131,7 @@ def test_only_the_last_log_of_ended_attempts_is_kept(node):
         node.wait_restarts("tidy", count)
     group = node.pod_cgroup("tidy")
     world.wait(lambda: len({os.path.basename(path) for path in world.cgroups_below(group)}) == 1,
-               lambda: f"one group is left: {world.cgroups_below(group)}")
+               lambda: f"one cgroup is left: {world.cgroups_below(group)}")
     uid = node.pod("tidy")["metadata"]["uid"]
     for directory in (f"{node.run}/pods/{uid}/containers/main", f"{node.state}/pods/{uid}/containers/main"):
         world.wait(lambda path=directory: os.listdir(path) == ["3"], "one attempt's directory is left")

@@ -90,12 +90,12 @@ def test_age_encrypted_values_are_decrypted_for_variables_and_files(sealing):
     node.drop(specs.text(secret(keys="word, binary", word=age(CANARY, mine).decode(), binary=age("bytes", mine, armored=False), plain="clear"),
                          user()), "web.yaml")
     node.wait_running("web")
-    wait(lambda: all(word in log(node, "web") for word in (CANARY, "bytes", "clear")), lambda: f"the values are there: {node.log('web')}")
+    wait(lambda: all(word in log(node, "web") for word in (CANARY, "bytes", "clear")), lambda: f"all are logged: {node.log('web')}")
 
 
 def test_identity_is_readable_only_by_root_and_sealed_on_disk(node):
     first = recipient(node)
-    assert recipient(node) == first, "it is made once"
+    assert recipient(node) == first, "the identity is created once"
     text = open(identity_file(node), encoding="utf-8").read()
     assert stat.S_IMODE(os.stat(identity_file(node)).st_mode) == 0o400
     assert "sealed" in text and "AGE-SECRET-KEY" not in text and first in text
@@ -212,7 +212,7 @@ def test_sealed_value_is_decrypted_only_on_its_machine_and_under_its_name(node, 
     with open(node.path("secret.yaml"), "w", encoding="utf-8") as file:
         file.write(made.stdout)
     node.wait_running("web")
-    wait(lambda: CANARY in log(node, "web"), lambda: f"the value is there: {node.log('web')}")
+    wait(lambda: CANARY in log(node, "web"), lambda: f"the value is in the log: {node.log('web')}")
     with open(node.path("other.yaml"), "w", encoding="utf-8") as file:
         file.write(made.stdout.replace('"till"', '"stolen"'))
     node.drop(specs.pod("thief", specs.container(envFrom=[{"secretRef": {"name": "stolen"}}])), "thief.yaml")
@@ -279,7 +279,7 @@ def test_value_without_the_annotation_is_not_decrypted(node):
     del document["metadata"]["annotations"]
     node.drop(specs.text(document, user()), "web.yaml")
     node.wait_running("web")
-    wait(lambda: "BEGIN AGE ENCRYPTED FILE" in log(node, "web"), lambda: f"it is as it was written: {node.log('web')}")
+    wait(lambda: "BEGIN AGE ENCRYPTED FILE" in log(node, "web"), lambda: f"the value is unchanged: {node.log('web')}")
     assert CANARY not in log(node, "web")
 
 
@@ -293,7 +293,7 @@ def test_secrets_of_an_index_are_decrypted(make_node, tmp_path):
     node.write_config(**{"mainstay": {"source": settings(f"file://{index.directory}/index.json", [key])}})
     node.restart()
     node.wait_running("web")
-    wait(lambda: CANARY in log(node, "web"), lambda: f"the value is there: {node.log('web')}")
+    wait(lambda: CANARY in log(node, "web"), lambda: f"the value is in the log: {node.log('web')}")
     node.write_config()
     node.restart()
     node.wait_gone("web")
@@ -331,7 +331,7 @@ def test_source_status_shows_which_secrets_of_the_index_this_node_can_decrypt(ma
     node.wait_running("late")
     index.write({"all.yaml": specs.text(*documents, user(), user("reserve", "spare")).encode()})
     node.wait_running("reserve")
-    wait(lambda: "spare-" + CANARY in log(node, "reserve"), "what was checked is opened for a pod")
+    wait(lambda: "spare-" + CANARY in log(node, "reserve"), "the checked Secret is opened for a pod")
     recipient(node, "--rotate")
     recipient(node, "--remove-old")
     wait(lambda: rows()["default/office"][2] == "no", "it is checked again")
@@ -380,7 +380,7 @@ def test_secrets_of_a_pod_are_decrypted_by_one_process(make_node, tmp_path):
                                                volumeMounts=[{"name": "s", "mountPath": "/secret"}]),
                         volumes=[{"name": "s", "projected": {"sources": [{"secret": {"name": name, "items": [{"key": "word", "path": name}]}} for name in names[10:]]}}]))
     node.wait_running("web")
-    wait(lambda: "secret-3" in log(node, "web"), "the value is there")
+    wait(lambda: "secret-3" in log(node, "web"), "the value is in the log")
     assert node.cli("exec", "web", "--", "cat", "/secret/secret-19").stdout == "secret-19"
     assert (tmp_path / "runs").read_text() == "x\n"
 

@@ -108,7 +108,7 @@ def test_pod_with_an_optional_object_that_does_not_exist_starts_without_the_serv
 def test_state_of_an_earlier_version_is_read_and_encrypted(make_member):
     """The state of an earlier version is like that with the setting 'clear'."""
     member = bound(make_member, "clear")
-    assert files_with(encodings(base64.b64encode(CANARY.encode()).decode()), member.state), "it is in clear"
+    assert files_with(encodings(base64.b64encode(CANARY.encode()).decode()), member.state), "the Secret is stored unencrypted"
     os.link(kept(member), kept(member, "secret_default_unused"))
     with open(kept(member, "secret_default_login.damaged"), "w", encoding="utf-8") as file:
         file.write(f"{{\"key\": \"{CANARY}\"")
@@ -175,7 +175,7 @@ def test_all_objects_are_fetched_again_after_the_loss_of_the_key(make_member, ca
     member.wait_running("web")
     has_its_values(member)
     wait(lambda: (world.read(kept(member)) or "").startswith(PREFIX) and world.read(kept(member)) != before[kept(member)],
-         lambda: f"it is kept again: {member.said()[-3000:]}")
+         lambda: f"it is stored again: {member.said()[-3000:]}")
     wait_encrypted(member)
     assert os.path.exists(key_file(member))
     member.api.stop()

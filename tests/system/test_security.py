@@ -206,7 +206,7 @@ def test_both_default_profiles_serve_an_ordinary_program(make_node, builtin):
             file.write("{}")
         node.write_config(mainstay={"seccompProfile": profile})
         node.start(ready=False)
-        world.wait(lambda: node.agent.poll() is not None, "the agent refuses a profile that is none")
+        world.wait(lambda: node.agent.poll() is not None, "the agent refuses an invalid profile")
         assert "has no defaultAction" in node.said()
         node.write_config(mainstay={"seccompProfile": "builtin"})
     node.start()
@@ -337,7 +337,7 @@ def test_children_of_a_container_end_with_it_in_a_shared_pid_namespace(shared_no
     shared_node.wait_pod("orphans", lambda pod: any("terminated" in status["state"]
                                                     for status in pod["status"]["containerStatuses"]), "has ended")
     assert shared_node.status("orphans")["state"]["terminated"]["exitCode"] == 3
-    world.wait(lambda: not children(), "the child has gone with it")
+    world.wait(lambda: not children(), "the child is gone, too")
     assert "running" in shared_node.status("orphans", "other")["state"]
 
 

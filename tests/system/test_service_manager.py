@@ -36,7 +36,7 @@ class Manager:
         """Receives everything that has been sent so far; messages keep their order."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
             own.sendto(b"MARK=1", self.path)
-        world.wait(lambda: "MARK=1" in self.heard, "what was sent is heard")
+        world.wait(lambda: "MARK=1" in self.heard, "the message is received")
         self.heard.remove("MARK=1")
         return self.heard
 

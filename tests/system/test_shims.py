@@ -62,7 +62,7 @@ def test_a_completed_pod_is_not_run_again_when_shim_and_agent_die(node):
     node.restart()
     ended = node.wait_phase("once", "Succeeded")["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
-    world.wait(lambda: not node.shims(), "what the dead shim left is cleaned up, and no other is started")
+    world.wait(lambda: not node.shims(), "the leftovers of the dead shim are removed, and no other one is started")
     assert starts(node) == ["once"]
 
 

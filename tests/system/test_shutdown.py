@@ -115,7 +115,7 @@ def test_a_cancelled_shutdown_restarts_only_the_containers_that_it_stopped(boote
 def test_a_daemonset_keeps_its_pod_across_a_shutdown(booted):
     booted.drop(specs.daemonset("web", specs.container(volumeMounts=[specs.mount("kept", "/kept")]),
                                 volumes=[{"name": "kept", "emptyDir": {}}]), "web.yaml")
-    wait(booted.pods, "its pod is there")
+    wait(booted.pods, "its pod exists")
     name, uid = (booted.pods()[0]["metadata"][key] for key in ("name", "uid"))
     booted.wait_running(name)
     booted.wait_trap(name)

@@ -54,7 +54,7 @@ def test_output_to_a_slow_disk_is_complete_and_within_the_log_limits(make_slow, 
         if node.pod("chatty") and os.path.isdir(f"{node.log_directory('chatty')}/main"):
             largest = max(largest, size_of(f"{node.log_directory('chatty')}/main"))
         return (node.pod("chatty") or {"status": {}})["status"].get("phase") == "Succeeded"
-    wait(has_ended, lambda: f"it has written all: {node.pod('chatty')}", 600)
+    wait(has_ended, lambda: f"it has written everything: {node.pod('chatty')}", 600)
     assert largest <= (FILES + 1) * FILE and slow
     records = [LINE.match(line).groups() for path in log_files(node) for line in world.read(path).splitlines()]
     assert {(record[2], len(record[3])) for record in records} == {("F", LINE_LENGTH - 1)}

@@ -99,7 +99,7 @@ def test_next_index_has_deltas_and_no_unreferenced_files(place, make_node):
     assert len(platform["deltas"]) == 3
     assert sum(blob["size"] for blob in platform["deltas"][0]["blobs"]) < 5000
     now = sum(os.path.getsize(place.public / "images" / "blobs" / "sha256" / blob) for blob in place.blobs())
-    assert now <= 1.3 * size, f"{now} bytes, and {size} of one image"
+    assert now <= 1.3 * size, f"{now} bytes, and {size} for one image"
     assert place.verify()
     wait_says(node, "app", "6")
     wait_in_use(node, 6)

@@ -54,7 +54,7 @@ def wait_replaced(member):
 def wait_unmirrored(member):
     """Waits until the node reports that it cannot create the mirror pod."""
     wait(lambda: f"create mirror pod default/{NAME}: " in member.cli("describe", "node").stdout,
-         lambda: f"the mirror pod is missing: {member.cli('describe', 'node').stdout}\n{member.said()[-3000:]}", 60)
+         lambda: f"the mirror pod is reported as missing: {member.cli('describe', 'node').stdout}\n{member.said()[-3000:]}", 60)
 
 
 def squat(member, *containers, **spec):
@@ -111,7 +111,7 @@ def test_deletion_of_a_squatter_with_a_finalizer_ends_with_the_finalizer(make_me
     wait_failed(member)
     member.api.delete("pods", "default", NAME)
     member.wait_reported(NAME, lambda pod: "deletionTimestamp" in pod["metadata"], "is being deleted")
-    wait(lambda: member.api.asked("delete", "pods", NAME, user=f"system:node:{NODE_NAME}"), "the node has let go of it")
+    wait(lambda: member.api.asked("delete", "pods", NAME, user=f"system:node:{NODE_NAME}"), "the node has released it")
     member.api.patch("pods", "default", NAME, {"metadata": {"finalizers": None}}, strategy=False)
     member.wait_reported(NAME, is_mirror, "is the mirror pod")
 
@@ -224,7 +224,7 @@ def test_host_port_is_taken_from_a_daemonset_pod_created_by_the_node(make_member
     port = world.free_port()
     member.api.create("daemonsets", daemonset("squatter", with_port(port)))
     member.start()
-    member.init(wait(lambda: pods_of(member, "squatter"), "the node makes its pod")[0]["metadata"]["name"])
+    member.init(wait(lambda: pods_of(member, "squatter"), "the node creates its pod")[0]["metadata"]["name"])
     member.drop(specs.pod("web", with_port(port)))
     wait_own(member)
     member.api.delete("daemonsets", "default", "squatter")
@@ -358,7 +358,7 @@ def test_pull_for_a_static_pod_does_not_wait_for_pulls_of_api_server_pods(make_m
     wait(lambda: len(drip.names()) == 2, lambda: f"two layers are requested: {drip.names()}")
     member.drop(specs.pod("web", specs.container(image=f"{fast.host}/web:latest")))
     wait(lambda: any("/blobs/" in path for _, path, _ in fast.seen), lambda: f"the file's image is pulled: {member.said()[-3000:]}")
-    wait(lambda: f"{fast.host}/web" in member.cli("images").stdout, "it is here")
+    wait(lambda: f"{fast.host}/web" in member.cli("images").stdout, "the image is present")
     assert len(drip.names()) == 2, "pods of the server wait for one another"
     for name in ("one", "two", "three"):
         member.api.delete("pods", "default", name, grace=0)

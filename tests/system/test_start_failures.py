@@ -105,7 +105,7 @@ def test_a_start_that_fails_before_the_runtime_does_not_count_as_a_restart(node)
     os.makedirs(f"{place}/below")
     node.wait_running("web")
     assert node.status("web")["restartCount"] == 0
-    world.wait(lambda: node.cli("logs", "web").stdout == "started\n", lambda: f"it has logged that: {node.cli('logs', 'web')}")
+    world.wait(lambda: node.cli("logs", "web").stdout == "started\n", lambda: f"the error is in its log: {node.cli('logs', 'web')}")
 
 
 def test_a_missing_command_with_policy_never_fails_the_pod(node):
@@ -202,4 +202,4 @@ exec {real} "$@"
     group = world.read(made).strip()
     assert node.pod_cgroup("web") in group and node.container_id("web") not in group
     world.wait(lambda: {os.path.basename(path) for path in world.cgroups_below(node.pod_cgroup("web"))} == {node.container_id("web")},
-               lambda: f"the other groups are removed: {world.cgroups_below(node.pod_cgroup('web'))}")
+               lambda: f"the other cgroups are removed: {world.cgroups_below(node.pod_cgroup('web'))}")

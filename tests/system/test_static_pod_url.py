@@ -48,7 +48,7 @@ def condition(node):
 def wait_answer(server, after):
     """Waits until two more requests have been answered: then the node has acted on the response to the first of
     them."""
-    wait(lambda: len(server.requests) >= after + 2, lambda: f"requests come: {server.requests[-3:]}")
+    wait(lambda: len(server.requests) >= after + 2, lambda: f"requests arrive: {server.requests[-3:]}")
 
 
 def wait_failed(node, words):
@@ -95,7 +95,7 @@ def test_unchanged_content_causes_only_one_small_request(make_fetching, server):
         assert request["status"] == 304
         assert request["received"] + request["sent"] <= 1024, request
     lines = [line for line in node.said().splitlines() if "staticPodURL" in line]
-    assert len(lines) == 2, f"a source that has nothing new is not worth a line: {lines}"
+    assert len(lines) == 2, f"a response without changes is not logged: {lines}"
 
 
 # The response of the URL in place of the manifest, and the message of the condition.
@@ -229,7 +229,7 @@ def test_a_file_of_the_node_overrides_a_pod_of_the_url(make_fetching, server):
     node.wait_pod("fetched", lambda pod: pod["metadata"]["labels"]["from"] == "file", "is the file's")
     node.wait_running("fetched")
     own = node.init("fetched")
-    assert own != init, "what another source wrote is another pod"
+    assert own != init, "a pod from another source is another pod"
     wait(lambda: "staticPodURL: pod default/fetched-node1 is already defined by own.yaml" in node.said(),
          lambda: f"the conflict is reported: {node.said()[-2000:]}")
     assert node.pod("fetched")["metadata"]["annotations"]["mainstay.dev/source"] == "file own.yaml"
@@ -272,7 +272,7 @@ def test_joined_node_has_the_source_condition_too(make_member, server):
 
     def wait_reported(status, reason, words):
         wait(lambda: (reported()["status"], reported()["reason"]) == (status, reason) and words in reported()["message"],
-             lambda: f"the server knows {reason}: {reported()}\n{member.said()[-3000:]}")
+             lambda: f"the server has {reason}: {reported()}\n{member.said()[-3000:]}")
 
     server.serve("oops", status=500)
     member = make_member(config={"staticPodURL": server.url(), "httpCheckFrequency": "1s"})

@@ -187,7 +187,7 @@ def test_a_hostname_override_is_used_verbatim(net):
 
 def test_a_rejected_pod_has_no_container_statuses(node):
     node.drop(specs.pod("web", nodeSelector={"disk": "ssd"}))
-    pod = node.wait_pod("web", lambda pod: pod["status"]["phase"] == "Failed", "is not taken")
+    pod = node.wait_pod("web", lambda pod: pod["status"]["phase"] == "Failed", "is rejected")
     assert pod["status"]["reason"] == "NodeAffinity" and "containerStatuses" not in pod["status"]
     for kind in ("Ready", "ContainersReady"):
         assert harness.condition(pod, kind)["reason"] == "UnknownContainerStatuses"

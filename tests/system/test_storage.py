@@ -23,7 +23,7 @@ def disk_pod(name, script, limits=None, size=None, **spec):
 def start(node, pod):
     """Starts a pod that is evicted after ten seconds; a slow machine may not report it as running before."""
     node.drop(pod)
-    node.wait_pod(pod["metadata"]["name"], lambda reported: True, "is there")
+    node.wait_pod(pod["metadata"]["name"], lambda reported: True, "exists")
 
 
 def wait_evicted(node, name):

@@ -203,4 +203,4 @@ def test_edits_and_kills_converge_on_the_last_manifest(make_any_node, has_networ
     if has_network:
         world.wait(lambda: node.reserved() == sorted(node.address(pod) for pod in PODS),
                    lambda: f"only addresses of these pods are reserved: {node.reserved()}")
-        world.wait(lambda: len(node.chains()) == len(PODS), lambda: f"nor any rule: {node.network_leftovers()}")
+        world.wait(lambda: len(node.chains()) == len(PODS), lambda: f"no other rule is left: {node.network_leftovers()}")

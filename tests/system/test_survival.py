@@ -91,7 +91,7 @@ def test_an_exit_while_the_agent_is_dead_is_reported_with_its_code(node):
         pass
     world.wait(lambda: world.start_time(pid) != pid.started, "the shim knows that the container has ended")
     gone_at = time.time()
-    world.wait(lambda: time.time() > gone_at + 3, "the shim has taken the time, and what the next agent sees is later")
+    world.wait(lambda: time.time() > gone_at + 3, "three seconds have passed since the shim recorded the time")
     next_agent_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     node.start()
     node.wait_phase("quits", "Failed")
@@ -122,7 +122,7 @@ def test_restart_counts_and_back_off_survive_the_agent(node):
                   pod["status"]["containerStatuses"][0]["restartCount"] >= 2, "has crashed")
     count = node.status("failing")["restartCount"]
     node.restart()
-    node.wait_pod("failing", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= count, "counts on")
+    node.wait_pod("failing", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= count, "keeps its restart count")
     node.wait_waiting("failing", "CrashLoopBackOff")
     assert node.status("failing")["lastState"]["terminated"]["exitCode"] == 7
 
@@ -148,7 +148,7 @@ def test_a_file_broken_while_the_agent_is_dead_keeps_its_pod(node):
     node.drop("this: is: no: yaml", "kept.yaml")
     node.start()
     node.wait_running("kept")
-    world.wait(lambda: "kept.yaml:1:" in node.complaints(), "the file is complained about")
+    world.wait(lambda: "kept.yaml:1:" in node.complaints(), "the file is reported")
     assert identities(node, ["kept"]) == before
     node.drop(pod)
     node.launch(specs.pod("later"))
@@ -161,7 +161,7 @@ def test_a_file_edited_while_the_agent_is_dead_is_acted_on_by_the_next_one(node)
     node.drop(starter(node, "edited", "echo changed; " + specs.IDLE))
     node.start()
     world.wait(lambda: node.pod("edited") and node.logged("edited", attempt=1) == ["changed"],
-               "it runs by the edit")
+               "it runs with the edit applied")
     assert [pod["metadata"]["uid"] for pod in node.pods()] == [uid]
 
 
@@ -174,7 +174,7 @@ def test_a_restarted_agent_completes_a_termination(node):
     # The log is not checked: after three seconds it is gone together with the container.
     world.wait(lambda: os.path.exists(f"{node.data}/asked"), "the shim stops it")
     node.kill9()
-    world.wait(lambda: not world.is_alive(pid), "the shim keeps the time")
+    world.wait(lambda: not world.is_alive(pid), "the shim enforces the grace period")
     node.start()
     node.wait_gone("deaf")
 
@@ -204,7 +204,7 @@ def test_a_killed_shim_restarts_its_pod_with_an_unknown_exit_code(node):
     wait_starts(node, "orphan")
     pid, shim = node.init("orphan"), node.shim("orphan")
     world.kill_all([shim])
-    world.wait(lambda: not world.is_alive(pid), "its container is ended")
+    world.wait(lambda: not world.is_alive(pid), "its container is stopped")
     status = node.wait_restarts("orphan", 1)
     assert status["restartCount"] == 1
     ended = status["lastState"]["terminated"]
@@ -220,7 +220,7 @@ def test_a_shim_killed_while_the_agent_is_dead_is_noticed(node):
     node.kill9()
     world.kill_all([shim])
     node.start()
-    world.wait(lambda: not world.is_alive(pid), "its container is ended")
+    world.wait(lambda: not world.is_alive(pid), "its container is stopped")
     wait_starts(node, "orphan", "orphan")
     node.wait_running("orphan")
     assert node.find_init("orphan") != pid

@@ -123,7 +123,7 @@ def test_taken_over_log_copier_can_access_only_the_logs_of_its_pod(copied, tool,
         expect(taken.try_machine())
         memory = taken.try_memory(64)
         assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
-        assert taken.outcome("sendmsg", 3, 0, 0) == "EPERM", "it would name other sockets"
+        assert taken.outcome("sendmsg", 3, 0, 0) == "EPERM", "sendmsg could address other sockets"
         assert taken.outcome("fcntl", 3, 8, bystander) == "EPERM", "F_SETOWN"
     assert permitted(pid) == int(world.status(pid, "CapBnd"), 16) == 0
     assert open_files(pid) == {logs[0]}
@@ -263,7 +263,7 @@ def unpacking(store, archive, of_layer, in_unit=False):
     try:
         found = []
         while not found:
-            assert process.poll() is None, "it has ended before it was caught"
+            assert process.poll() is None, "it ended before it was stopped"
             if world.status(process.pid, "Seccomp") == "2":
                 found = children(process.pid) if of_layer else [process.pid]
         os.kill(found[0], signal.SIGSTOP)
@@ -297,20 +297,20 @@ def test_taken_over_extraction_can_access_only_the_image_store(tmp_path, tool, l
             expect(try_attributes(taken, secrets[-1]))
             expect(taken.try_network())
             expect(taken.try_processes(bystander))
-            assert taken.try_fork() == {"fork": "allowed"}, "for the layers"
+            assert taken.try_fork() == {"fork": "allowed"}, "it forks for the layers"
             expect(taken.try_machine())
             expect_limited(taken)
             expect(try_in_store(taken))
             assert taken.outcome("fcntl", 1, 8, bystander) == "EPERM", "F_SETOWN"
             assert taken.outcome("ioctl", 1, 0xC0045877, 0) == "EPERM", "FIFREEZE"
             expect_store_only(pid, store, large)
-        assert not permitted(pid) & ~sum(1 << bit for bit in (0, 1, 3, 4, 21, 31)), "what owners, modes and attributes need"
+        assert not permitted(pid) & ~sum(1 << bit for bit in (0, 1, 3, 4, 21, 31)), "for owners, modes and attributes"
     assert len(os.listdir(os.path.join(store, "layers"))) > 0
 
 
 def expect_limited(taken):
     memory = {**taken.try_memory(320), **taken.try_memory(640)}
-    assert memory.pop("320 MiB of shared memory") == "allowed", "it is no data"
+    assert memory.pop("320 MiB of shared memory") == "allowed", "shared memory does not count as data"
     assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
 
 
@@ -398,7 +398,7 @@ def listening(mode):
 
 def expect_limited_api(taken):
     memory = {**taken.try_memory(512), **taken.try_memory(1024)}
-    assert memory.pop("512 MiB of shared memory") == "allowed", "it is no data"
+    assert memory.pop("512 MiB of shared memory") == "allowed", "shared memory does not count as data"
     assert set(memory.values()) <= {"ENOMEM", "EPERM"}, memory
 
 
@@ -408,7 +408,7 @@ def test_taken_over_node_api_can_access_no_file_and_no_process(api, copied, tool
         expect(taken.try_writes([copied.state, copied.run, "/tmp", "/dev/shm", "/sys/fs/cgroup"]))
         expect(try_attributes(taken, secrets[-1]))
         network = taken.try_network()
-        assert network.pop("a socket for local") == "allowed", "to the agent"
+        assert network.pop("a socket for local") == "allowed", "it needs a socket to the agent"
         expect(network)
         with listening(0o600) as private, listening(0o666) as anybodys:
             assert taken.try_connection(private) == "EACCES"

@@ -102,7 +102,7 @@ class Stage:
         def is_refused(text):
             return ("SourceFailed" in text or "SourceRefused" in text) and all(word in text for word in words)
         for text in (lambda: self.condition()["reason"] + self.condition()["message"]), self.status:
-            wait(lambda look=text: is_refused(look()), lambda: f"{kind}: the status says {words}: {self.status()}\n{self.node.said()[-3000:]}")
+            wait(lambda look=text: is_refused(look()), lambda: f"{kind}: it contains {words}: {self.status()}\n{self.node.said()[-3000:]}")
 
     def is_in_use(self, number):
         return f"index {number} of" in self.condition()["message"]

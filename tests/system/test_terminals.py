@@ -28,7 +28,7 @@ def test_a_volume_at_dev_does_not_give_the_device_of_the_node(node):
     for number in range(3):
         found = descriptor(node.init("dev"), number)
         assert (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino), number
-    assert descriptor(node.init("dev"), 0).st_rdev == os.makedev(1, 3), "a null device of its own"
+    assert descriptor(node.init("dev"), 0).st_rdev == os.makedev(1, 3), "stdin is the container's own null device"
     node.cli("exec", "dev", "--", "chmod", "600", "/proc/1/fd/0")
     assert os.stat("/dev/null").st_mode == own.st_mode
 
@@ -53,7 +53,7 @@ def test_a_tty_is_a_pseudo_terminal_on_all_descriptors(node):
     assert {line.split()[1] for line in node.log_lines("tty")} == {"stdout"}
     init = node.init("tty")
     assert len({descriptor(init, number).st_rdev for number in range(3)}) == 1
-    assert os.major(descriptor(init, 0).st_rdev) == 136, "a pseudo terminal"
+    assert os.major(descriptor(init, 0).st_rdev) == 136, "stdin is a pseudo terminal"
     assert world.mount_at(init, "/dev/console")["type"] == "devpts"
     assert not [name for name in os.listdir(f"{node.run}/pods/{node.pod('tty')['metadata']['uid']}")
                 if name.startswith("tty")], "the socket is gone"
@@ -71,10 +71,10 @@ def test_a_terminal_survives_the_agent_and_each_restart_gets_a_new_one(node):
     node.restart()
     node.wait_running("again")
     before = len(node.logged("again"))
-    world.wait(lambda: len(node.logged("again")) > before, "it writes on")
+    world.wait(lambda: len(node.logged("again")) > before, "it keeps writing")
     os.kill(node.init("again"), 15)
     node.wait_restarts("again", 1)
-    world.wait(lambda: node.logged("again", attempt=1)[:1] in (["/dev/pts/0\r"], ["/dev/pts/0"]), "a terminal again")
+    world.wait(lambda: node.logged("again", attempt=1)[:1] in (["/dev/pts/0\r"], ["/dev/pts/0"]), "it has a terminal again")
 
 
 def test_a_tty_start_error_is_reported(node):

@@ -49,7 +49,7 @@ def test_pods_run_with_their_volumes_users_and_networks(confined):
                     securityContext={"runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 2000})
     confined.drop(pod)
     confined.wait_running("web")
-    wait(lambda: world.read(os.path.join(confined.data, "word")) == "hello", lambda: f"it has written all: {confined.said()[-3000:]}")
+    wait(lambda: world.read(os.path.join(confined.data, "word")) == "hello", lambda: f"all is written: {confined.said()[-3000:]}")
     assert "uid=1000" in world.read(os.path.join(confined.data, "id")) and "2000" in world.read(os.path.join(confined.data, "id"))
     assert world.read(os.path.join(confined.data, "modes")).split() == ["2777:2000", "3777:2000"]
     assert confined.cli("exec", "web", "--", "cat", "/words/word").stdout == "hello"

@@ -208,6 +208,6 @@ def test_cadvisors_metrics_have_rows_of_system_containers(node):
         assert used > 0, group
     text = ask(node, "/metrics/cadvisor").splitlines()
     names = [line.rpartition("} ")[0] for line in text if line[:1] != "#" and "} " in line]
-    assert len(names) == len(set(names)), "no row is there twice"
+    assert len(names) == len(set(names)), "no row is repeated"
     heads = [line for line in text if line.startswith("# TYPE ")]
     assert len(heads) == len(set(heads))

@@ -46,7 +46,7 @@ def test_root_of_the_pod_is_unprivileged_on_the_node(net):
     assert os.stat(f"/proc/{init}").st_uid == first
     assert namespace(init, "user") != namespace("self", "user")
     assert os.stat(f"/proc/{init}/root/file").st_uid == first
-    assert os.stat(f"/proc/{init}/root/bin/busybox").st_uid == first, "the image's files are root's, in there"
+    assert os.stat(f"/proc/{init}/root/bin/busybox").st_uid == first, "the image's files belong to root of the user namespace"
     assert os.stat(f"/proc/{init}/root").st_uid == first
 
 
@@ -114,7 +114,7 @@ def test_files_in_volumes_have_on_the_node_the_owner_that_they_have_in_the_pod(n
                lambda: f"owners inside: {net.log_lines('files')}")
     init = net.init("files")
     assert (os.stat(f"{net.data}/new").st_uid, os.stat(f"{net.data}/new").st_gid) == (5, 6)
-    assert os.stat(f"/proc/{init}/root/host/new").st_uid == first_id(init) + 5, "as the node's kernel counts in there"
+    assert os.stat(f"/proc/{init}/root/host/new").st_uid == first_id(init) + 5, "the owner is mapped into the user namespace"
 
 
 def test_config_maps_and_secrets_are_readable_inside_and_closed_outside(net):
@@ -131,7 +131,7 @@ def test_config_maps_and_secrets_are_readable_inside_and_closed_outside(net):
 
 def test_the_pod_s_root_may_write_its_hosts_file(net):
     net.launch(pod_with_user_namespace("hosts", "echo 192.0.2.1 x >> /etc/hosts && echo written; " + specs.IDLE))
-    world.wait(lambda: net.logged("hosts") == ["written"], lambda: f"it may: {net.log_lines('hosts')}")
+    world.wait(lambda: net.logged("hosts") == ["written"], lambda: f"it is permitted: {net.log_lines('hosts')}")
 
 
 def test_a_shared_process_namespace_belongs_to_the_pod_s_users(net):

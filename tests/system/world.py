@@ -37,7 +37,7 @@ def wait(predicate, what, deadline=DEADLINE):
             return value
         waited = time.monotonic() - start
         if waited > deadline:
-            raise AssertionError(f"in {deadline:g} s it did not come to this: {what() if callable(what) else what}")
+            raise AssertionError(f"timeout after {deadline:g} s while waiting for: {what() if callable(what) else what}")
         time.sleep(min(0.3, max(0.03, waited / 4)))
 
 
