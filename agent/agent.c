@@ -316,6 +316,7 @@ static void fill_shared_configs(Agent *agent) {
                 .shim_path = agent->paths.shim,
                 .connect_path = agent->paths.connector,
                 .runtime_path = agent->config.mainstay.runtime,
+                .runtime_copy = agent->runtime_copy,
                 .run_dir = agent->paths.run_dir,
                 .shim_cgroup = agent->paths.shim_cgroup,
                 .systemd = agent->systemd,
@@ -555,6 +556,8 @@ static int build_event_loop(Agent *agent) {
         if (r < 0)
                 return r;
         r = memory_trim_timer_start(agent->event);
+        if (r >= 0)
+                r = runtime_copy_new(agent->event, &agent->runtime_copy);
         return r < 0 ? r : enable_systemd_watchdog(agent->event);
 }
 
@@ -725,6 +728,7 @@ static void agent_done(Agent *agent) {
         agent->node_devices = node_device_provider_free(agent->node_devices);
         agent->pod_manager = pod_manager_free(agent->pod_manager);
         device_manager_free(agent->devices);
+        runtime_copy_free(agent->runtime_copy);
         csi_manager_free(agent->csi);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);

@@ -40,6 +40,7 @@
 #include "agent/pods/manager/pod-manager.h"
 #include "agent/pods/stats/stats-provider.h"
 #include "agent/report/status-report.h"
+#include "agent/sandbox/runtime-copy.h"
 #include "agent/sandbox/systemd-client.h"
 #include "agent/secrets/secret-opener.h"
 #include "agent/secrets/secret-storage.h"
@@ -58,6 +59,7 @@ typedef struct Agent {
         KeyFile *identity;
         SecretOpener *secrets;
         SecretStorage *storage;
+        RuntimeCopy *runtime_copy;
         SandboxConfig sandbox_config;
         char *own_pod_range; /* the IPv6 one */
         CniBuiltInNetwork built_in_network;

@@ -36,7 +36,8 @@ typedef enum ShimRequestType {
         SHIM_REQUEST_HELLO,    /* version */
         SHIM_REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
         SHIM_REQUEST_RUN,      /* id, name, attempt, bundle, log, journal_fields, events_file, note,
-                                * has_input, has_terminal, keeps_early, target */
+                                * has_input, has_terminal, keeps_early, target; with a descriptor
+                                * of a copy of the runtime if there is one */
         SHIM_REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
         SHIM_REQUEST_DELETE,   /* id, directories */
         SHIM_REQUEST_TEARDOWN, /* nothing */

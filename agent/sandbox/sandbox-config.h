@@ -14,7 +14,8 @@ typedef struct SandboxConfig {
         const char *run_dir;           /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
         const char *shim_cgroup;       /* cgroup below which each shim has its own, named by UID */
         struct SystemdClient *systemd; /* if systemd starts the shims; NULL: the agent does */
-        unsigned runtime_timeout_sec;  /* limit for one call of the runtime; 0: two minutes */
+        struct RuntimeCopy *runtime_copy; /* of the runtime, for starts; NULL: none */
+        unsigned runtime_timeout_sec;     /* limit for one call of the runtime; 0: two minutes */
 } SandboxConfig;
 
 /* The settings for starting the shim of one pod. */

@@ -4,6 +4,7 @@
 #include "agent/sandbox/counted-containers.h"
 #include "agent/sandbox/exec-requests.h"
 #include "agent/sandbox/protocol.h"
+#include "agent/sandbox/runtime-copy.h"
 #include "agent/sandbox/shim-launch.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -425,10 +426,38 @@ bool sandbox_prepares_volumes(const Sandbox *sandbox) {
         return !is_shim_older_than(sandbox, PROTOCOL_WITH_PREPARED_VOLUMES);
 }
 
+/* The request is sent immediately or not at all, because the descriptor cannot be queued. */
+static int send_client_request(Sandbox *sandbox, const ShimRequest *request, int socket_fd) {
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        if (sandbox->fd < 0)
+                return -ENOTCONN;
+        if (sandbox->queue.first)
+                return -EBUSY;
+        r = shim_request_encode(request, &data, &length);
+        if (r < 0)
+                return r;
+        r = packet_send(sandbox->fd, data, length, socket_fd);
+        return r == -EAGAIN ? -EBUSY : r;
+}
+
+/* Passes the copy of the runtime to the shim, unless the request has to be queued. */
+static int send_run_request(Sandbox *sandbox, const ShimRequest *request) {
+        int fd = -EBADF, r = -EBUSY;
+
+        if (sandbox->config.runtime_copy && sandbox->has_greeted)
+                fd = runtime_copy_get(sandbox->config.runtime_copy, sandbox->config.runtime_path);
+        if (fd >= 0)
+                r = send_client_request(sandbox, request, fd);
+        return r < 0 ? send_shim_request(sandbox, request) : 0;
+}
+
 int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
         if (run->target && is_shim_older_than(sandbox, PROTOCOL_WITH_ATTACH))
                 return -ENOTSUP;
-        return send_shim_request(
+        return send_run_request(
                 sandbox, &(ShimRequest){ .type = SHIM_REQUEST_RUN,
                                          .id = run->id,
                                          .name = run->name,
@@ -501,23 +530,6 @@ int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox
                                         program->keeps_router_advertisements };
 
         return send_exec_request(sandbox, &request, done, userdata, ret);
-}
-
-/* The request is sent immediately or not at all, because the descriptor cannot be queued. */
-static int send_client_request(Sandbox *sandbox, const ShimRequest *request, int socket_fd) {
-        cleanup_free char *data = NULL;
-        size_t length;
-        int r;
-
-        if (sandbox->fd < 0)
-                return -ENOTCONN;
-        if (sandbox->queue.first)
-                return -EBUSY;
-        r = shim_request_encode(request, &data, &length);
-        if (r < 0)
-                return r;
-        r = packet_send(sandbox->fd, data, length, socket_fd);
-        return r == -EAGAIN ? -EBUSY : r;
 }
 
 int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {

@@ -43,6 +43,7 @@ typedef struct ContainerJob {
         int input_fd;   /* descriptors, which are -EBADF in the shim itself */
         int stdout_fd;
         int stderr_fd;
+        int copy_fd; /* of the runtime, or -EBADF; borrowed until the task has started */
 } ContainerJob;
 
 static ContainerJob *container_job_free(ContainerJob *job) {
@@ -96,6 +97,7 @@ static int container_job_new(Shim *shim, const Attempt *attempt, ContainerJob **
         if (!job)
                 return -ENOMEM;
         job->target_fd = job->input_fd = job->stdout_fd = job->stderr_fd = -EBADF;
+        job->copy_fd = -EBADF;
         job->shim = shim;
         job->id = strdup(attempt->id);
         job->bundle = strdup(strna(attempt->bundle));
@@ -119,6 +121,7 @@ static void container_job_start(ContainerJob *job, task_main_t main, task_done_t
         job->input_fd = close_fd(job->input_fd);
         job->stdout_fd = close_fd(job->stdout_fd);
         job->stderr_fd = close_fd(job->stderr_fd);
+        job->copy_fd = -EBADF;
         if (r < 0) {
                 char message[128];
 
@@ -212,6 +215,7 @@ static int run_container_main(void *userdata, Error *reterr) {
         if (r < 0)
                 return r;
         FAIL_AT("container.run");
+        runtime.copy_fd = job->copy_fd;
         return runtime_exec_run(&runtime, job->bundle, job->id,
                                 &(RuntimeStreams){ .input_fd = job->input_fd,
                                                    .output_fd = job->stdout_fd,
@@ -412,6 +416,7 @@ void container_run(Shim *shim, const ShimRequest *request) {
         }
         job->stdout_fd = fds[0];
         job->stderr_fd = fds[1];
+        job->copy_fd = shim->connection.received_fd;
         r = open_target_namespace(shim, request, attempt, job, &error);
         if (r >= 0)
                 r = open_container_input(shim, request, attempt, job, &error);

@@ -146,6 +146,9 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         r = set_streams(streams);
         if (r < 0)
                 return r;
+        /* Execution from memory may be forbidden, for example by a security module. */
+        if (runtime->copy_fd >= 0)
+                (void) execveat(runtime->copy_fd, "", argv, environ, AT_EMPTY_PATH);
         r = runtime_execute(argv);
         return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,
                           strerror(-r));

@@ -13,6 +13,7 @@
 typedef struct Runtime {
         const char *program; /* a path, or a name to look up in PATH */
         const char *root;    /* its state directory */
+        int copy_fd;         /* a sealed copy of the program, for starts of containers; < 0: none */
         uint64_t timeout_usec;
         bool has_systemd_cgroup; /* systemd creates the cgroups of new containers */
 } Runtime;

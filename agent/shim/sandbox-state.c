@@ -24,6 +24,7 @@ Runtime shim_runtime(const Shim *shim) {
         return (Runtime){
                 .program = shim->options->runtime,
                 .root = shim->runtime_root,
+                .copy_fd = -EBADF,
                 .has_systemd_cgroup = shim->options->has_systemd_cgroup,
                 .timeout_usec = shim->options->runtime_timeout_usec,
         };

@@ -2,8 +2,13 @@
 """The runtime is removed, damaged or upgraded under running pods: they keep running, and operations that needed it are
 performed with the next one."""
 
+import contextlib
+import glob
 import os
+import re
 import shutil
+import signal
+import subprocess
 
 import pytest
 import specs
@@ -112,3 +117,29 @@ def test_a_runtime_that_is_upgraded_under_running_pods_serves_them(own):
     for verb in (" exec ", " run ", " delete "):
         assert verb in calls, calls
     assert identities(own, ["web"]) == before and own.status("web")["restartCount"] == 0
+
+
+def holds_copy(pid):
+    """Whether the process has a descriptor of the copy."""
+    for descriptor in glob.glob(f"/proc/{pid}/fd/*"):
+        with contextlib.suppress(FileNotFoundError):
+            if os.readlink(descriptor).startswith("/memfd:runtime "):
+                return True
+    return False
+
+
+def test_a_container_starts_from_a_sealed_copy_of_the_runtime(node):
+    """Otherwise the runtime copies itself for each container, or mounts itself."""
+    node.launch(specs.pod("web"))
+    shim, trace = str(node.shim("web")), os.path.join(node.directory, "trace")
+    with subprocess.Popen(["strace", "-qq", "-f", "-e", "trace=execve,execveat,memfd_create", "-o", trace, "-p", shim]) as tracer:
+        try:
+            wait(lambda: world.status(shim, "TracerPid") == str(tracer.pid), "the shim is traced")
+            os.kill(node.init("web"), signal.SIGKILL)
+            wait(lambda: node.status("web")["restartCount"] == 1 and "running" in node.status("web")["state"], "it was restarted")
+        finally:
+            tracer.terminate()
+    calls = world.read(trace)
+    assert re.search(r'execveat\(\d+, "", \["runc", .*"run", .* = 0', calls), calls
+    assert "memfd_create(" not in calls
+    wait(lambda: not holds_copy(node.agent.pid), "the agent has released the copy")
