@@ -56,7 +56,7 @@ def measure(archive, arguments, figures):
             harness.wait(lambda: len(node.pods()) == 1, "the pod of the DaemonSet is removed")
             runtime.delete_all()
         alone = statistics.median(bares)
-        figures.add(f"label edited -> pod of a DaemonSet runs, beyond runc run, {SETS} sets",
+        figures.add(f"label edited -> pod of a DaemonSet runs, beyond {bare.RUNTIME} run, {SETS} sets",
                     (statistics.median(starts) - alone) * 1000, 100, "ms",
                     ours_ms=round(statistics.median(starts) * 1000, 1), bare_ms=round(alone * 1000, 1),
                     samples=len(starts))

@@ -39,8 +39,8 @@ class Bench:
             self.runtime.delete_all()
             self.node.remove(name)
             self.node.wait_gone(name)
-        self.figures.compare("manifest renamed -> container runs, over runc run", starts, bares, 2.0)
-        self.figures.compare("exit -> restarted process runs, over runc run", restarts, bares, 3.0)
+        self.figures.compare(f"manifest renamed -> container runs, over {bare.RUNTIME} run", starts, bares, bare.GOAL[bare.RUNTIME])
+        self.figures.compare(f"exit -> restarted process runs, over {bare.RUNTIME} run", restarts, bares, bare.GOAL[bare.RUNTIME])
 
     def boots(self, samples):
         """Seconds from the agent's start, with a manifest in the directory, as after a boot."""
@@ -58,7 +58,7 @@ class Bench:
             self.node.remove(name)
             self.node.wait_gone(name)
         mine, other = statistics.median(ours), statistics.median(bares)
-        self.figures.add("agent's start -> container runs, more than runc run", (mine - other) * 1000, 300, "ms",
+        self.figures.add(f"agent's start -> container runs, more than {bare.RUNTIME} run", (mine - other) * 1000, 300, "ms",
                          ours_ms=round(mine * 1000, 1), bare_ms=round(other * 1000, 1), samples=samples)
 
     def many(self, count):
@@ -73,7 +73,7 @@ class Bench:
             self.node.wait_running(name)
         alone = sum(self.runtime.run(self.fifo) for _ in range(count))
         self.runtime.delete_all()
-        self.figures.add(f"{count} pods at once -> all run, over as many runc run in a row", ours / alone, 1.5, "x",
+        self.figures.add(f"{count} pods at once -> all run, over as many {bare.RUNTIME} run in a row", ours / alone, 1.5, "x",
                          ours_ms=round(ours * 1000, 1), bare_ms=round(alone * 1000, 1))
         self.node.remove("warm")
         self.node.wait_gone("warm")

@@ -89,7 +89,7 @@ def measure(archive, arguments, figures):
         fifo.wait_for(["warm"])
         runtime = bare.Runtime(node, archive, node.wait_running("warm"))
         starts, by_hand = sample(node, fifo, runtime, Plugins(node), arguments.samples)
-        figures.compare("the same with a CNI network, over runc run and its plugins",
+        figures.compare(f"the same with a CNI network, over {bare.RUNTIME} run and its plugins",
                         starts, by_hand, 2.5)
     finally:
         if runtime:

@@ -60,7 +60,7 @@ class Bench:
         return took
 
     def compare(self, what, names, times):
-        self.figures.compare(f"{len(names)} pods: {what}, over as many runc run in a row", times, [len(names) * self.bare_run],
+        self.figures.compare(f"{len(names)} pods: {what}, over as many {bare.RUNTIME} run in a row", times, [len(names) * self.bare_run],
                              2.0 if len(names) == 1 else 1.5)
 
     def wait_all(self, names):
