@@ -267,18 +267,36 @@ def test_a_token_that_expires_during_a_pull_is_renewed(puller, serve):
     expect_pulled(puller, puller.pull(serve(behave=behave)))
 
 
-def test_the_nodes_auth_file_and_its_credential_helper_are_used(puller, serve, tmp_path, monkeypatch):
+def pull_with_helper(puller, serve, directory, script):
+    """Pulls from a registry whose password a credential helper knows."""
     def behave(handler):
         return handler.headers.get("Authorization") != basic("joe", "helped") and \
             handler.answer(401, WWW_Authenticate='Basic realm="x"')
     registry = serve(behave=behave)
-    helper = tmp_path / "docker-credential-test"
-    helper.write_text('#!/bin/sh\nread server\necho "{\\"Username\\": \\"joe\\", \\"Secret\\": \\"helped\\"}"\n')
+    helper = directory / "docker-credential-test"
+    helper.write_text(f'#!/bin/sh\nread server\necho "{{\\"Username\\": \\"joe\\", \\"Secret\\": \\"helped\\"}}"\n{script}\n')
     helper.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    auth = tmp_path / "config.json"
+    auth = directory / "config.json"
     auth.write_text(json.dumps({"credHelpers": {registry.host: "test"}}))
-    expect_pulled(puller, puller.pull(registry, authFile=str(auth)))
+    return puller.pull(registry, authFile=str(auth))
+
+
+@pytest.fixture(name="helpers")
+def _helpers(tmp_path, monkeypatch):
+    """A directory in PATH."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def test_the_nodes_auth_file_and_its_credential_helper_are_used(puller, serve, helpers):
+    expect_pulled(puller, pull_with_helper(puller, serve, helpers, ""))
+
+
+@pytest.mark.long
+def test_a_credential_helper_that_does_not_exit_is_killed(puller, serve, helpers):
+    """It has closed its output, and has 30 seconds in all."""
+    expect_refused(puller, pull_with_helper(puller, serve, helpers, "exec >&- 2>&-; exec sleep 100000"),
+                   "credential helper 'test': Connection timed out")
 
 
 def test_a_missing_password_is_reported_with_advice(puller, serve):

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 
 enum {
@@ -40,8 +41,8 @@ static int spawn_credential_helper(const char *program, int input, int output, p
 }
 
 /* Reads until the end or the deadline. */
-static ssize_t read_helper_output(int fd, char answer[static ANSWER_BYTES_MAX + 1]) {
-        uint64_t deadline = now_boottime_usec() + HELPER_TIMEOUT_MSEC * USEC_PER_MSEC;
+static ssize_t read_helper_output(int fd, uint64_t deadline,
+                                  char answer[static ANSWER_BYTES_MAX + 1]) {
         size_t length = 0;
 
         for (;;) {
@@ -64,8 +65,26 @@ static ssize_t read_helper_output(int fd, char answer[static ANSWER_BYTES_MAX + 
         }
 }
 
+/* Waits for the exit of the helper. Returns its status, or -ETIMEDOUT if it was killed at the
+ * deadline. */
+static int reap_helper(pid_t pid, uint64_t deadline) {
+        cleanup_close int fd = pidfd_open(pid, 0);
+        struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+        uint64_t now = now_boottime_usec();
+        bool is_late = fd < 0 || now >= deadline ||
+                       poll(&poll_fd, 1, (int) ((deadline - now) / USEC_PER_MSEC) + 1) <= 0;
+        int status = 0;
+
+        if (is_late)
+                (void) kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return is_late ? -ETIMEDOUT : status;
+}
+
 static int run_credential_helper(const char *program, const char *server, char *answer,
                                  Error *reterr) {
+        uint64_t deadline = now_boottime_usec() + HELPER_TIMEOUT_MSEC * USEC_PER_MSEC;
         int input[2] = { -EBADF, -EBADF }, output[2] = { -EBADF, -EBADF }, status = 0;
         ssize_t n = -EIO;
         pid_t pid = -1;
@@ -81,10 +100,10 @@ static int run_credential_helper(const char *program, const char *server, char *
                 /* If a helper does not read its input, its output will show the problem. */
                 (void) write_all(input[1], server, strlen(server));
                 input[1] = close_fd(input[1]);
-                n = read_helper_output(output[0], answer);
-                if (n < 0)
-                        (void) kill(pid, SIGKILL);
-                (void) waitpid(pid, &status, 0);
+                n = read_helper_output(output[0], deadline, answer);
+                status = reap_helper(pid, n < 0 ? 0 : deadline);
+                if (n >= 0 && status < 0)
+                        n = status;
         }
         close_fd(input[1]);
         close_fd(output[0]);
