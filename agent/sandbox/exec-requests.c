@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sandbox/exec-requests.h"
 
+#include "common/clock.h"
 #include "common/list.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-        EXEC_ID_SIZE = 48,
+        EXEC_ID_SIZE = 56,
 };
 
 struct SandboxExec {
@@ -21,14 +22,17 @@ struct SandboxExec {
 };
 
 SandboxExec *exec_requests_add(SandboxExec **list, sandbox_exec_done_t done, void *userdata) {
-        static uint64_t serial;
+        static uint64_t serial, started_usec;
         SandboxExec *exec = calloc(1, sizeof(*exec));
 
         if (!exec)
                 return NULL;
-        /* The ID includes the process ID, because the result of an earlier agent's request must not
-         * match. */
-        (void) snprintf(exec->id, sizeof(exec->id), "exec-%d-%" PRIu64, (int) getpid(), ++serial);
+        /* The result of an earlier agent's request must not match, even if that agent had the same
+         * process ID. */
+        if (serial == 0)
+                started_usec = now_boottime_usec();
+        (void) snprintf(exec->id, sizeof(exec->id), "exec-%d-%" PRIx64 "-%" PRIu64, (int) getpid(),
+                        started_usec, ++serial);
         exec->done = done;
         exec->userdata = userdata;
         exec->list = list;
