@@ -221,6 +221,9 @@ static int raise_and_recheck_delay_max(ShutdownInhibitor *inhibitor) {
                 return r;
         }
         inhibitor->n_delay_max_checks++;
+        /* After a new connection to the bus, the timer of the previous one may still be armed. */
+        inhibitor->delay_max_check_timer =
+                sd_event_source_disable_unref(inhibitor->delay_max_check_timer);
         return sd_event_add_time_relative(config->event, &inhibitor->delay_max_check_timer,
                                           CLOCK_BOOTTIME, DELAY_MAX_CHECK_USEC, 0,
                                           on_delay_max_check_timer, inhibitor);
