@@ -19,7 +19,7 @@
 
 enum {
         CLIENTS_MAX = 64, /* maximum number of a server's clients */
-        POLL_MAX = 512,
+        POLL_MAX = 1024,  /* more than the limits of all kinds of connections together */
 };
 
 void plugin_host_send(PluginHost *host, const PluginMessage *message) {
