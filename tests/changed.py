@@ -73,7 +73,7 @@ OF_PATHS = [
     ("manifests/*", {"unit": ["manifest"], "system": ["corpus", "daemonset_examples", "launch"]}),
     ("packaging/man/*", {"unit": ALL, "system": ["programs"]}),
     ("packaging/completion/*", {"unit": ["cli"], "vm": ["package", "service"]}),
-    ("packaging/try", {"system": ["try"]}),
+    ("packaging/try", {"system": ["try"], "vm": ["try"]}),
     ("packaging/*", {"vm": ALL}),
     ("systemd/*", {"vm": ALL, "system": ["kubelet", "service_manager", "unit_privileges"]}),
     ("*CMakeLists.txt", {"unit": ALL, "component": ALL, "fuzz": ALL, "system": ALL, "vm": ALL}),
