@@ -276,7 +276,8 @@ static int on_shim_socket_io(sd_event_source *source, int fd, uint32_t events, v
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-static int send_shim_request(Sandbox *sandbox, const ShimRequest *request) {
+/* Passes the descriptor, unless it is < 0 or the request has to be queued. */
+static int send_shim_request_with_fd(Sandbox *sandbox, const ShimRequest *request, int pass_fd) {
         cleanup_free char *data = NULL;
         size_t length = 0;
         int r;
@@ -287,8 +288,7 @@ static int send_shim_request(Sandbox *sandbox, const ShimRequest *request) {
         if (r < 0)
                 return r;
         FAIL_AT("sandbox.request");
-        if (!sandbox->queue.first &&
-            send(sandbox->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        if (!sandbox->queue.first && packet_send(sandbox->fd, data, length, pass_fd) >= 0)
                 return 0;
         r = packet_queue_append(&sandbox->queue, QUEUE_BYTES_MAX, data, length);
         if (r < 0)
@@ -296,6 +296,10 @@ static int send_shim_request(Sandbox *sandbox, const ShimRequest *request) {
         (void) TAKE_PTR(data);
         send_queued_requests(sandbox);
         return 0;
+}
+
+static int send_shim_request(Sandbox *sandbox, const ShimRequest *request) {
+        return send_shim_request_with_fd(sandbox, request, -EBADF);
 }
 
 static int attach_shim_connection(Sandbox *sandbox, int fd) {
@@ -426,51 +430,34 @@ bool sandbox_prepares_volumes(const Sandbox *sandbox) {
         return !is_shim_older_than(sandbox, PROTOCOL_WITH_PREPARED_VOLUMES);
 }
 
-/* The request is sent immediately or not at all, because the descriptor cannot be queued. */
-static int send_client_request(Sandbox *sandbox, const ShimRequest *request, int socket_fd) {
-        cleanup_free char *data = NULL;
-        size_t length;
-        int r;
+/* A borrowed descriptor; < 0: there is none, and the shim executes the runtime by its path. */
+static int runtime_copy_of(const Sandbox *sandbox) {
+        const SandboxConfig *config = &sandbox->config;
 
-        if (sandbox->fd < 0)
-                return -ENOTCONN;
-        if (sandbox->queue.first)
-                return -EBUSY;
-        r = shim_request_encode(request, &data, &length);
-        if (r < 0)
-                return r;
-        r = packet_send(sandbox->fd, data, length, socket_fd);
-        return r == -EAGAIN ? -EBUSY : r;
-}
-
-/* Passes the copy of the runtime to the shim, unless the request has to be queued. */
-static int send_run_request(Sandbox *sandbox, const ShimRequest *request) {
-        int fd = -EBADF, r = -EBUSY;
-
-        if (sandbox->config.runtime_copy && sandbox->has_greeted)
-                fd = runtime_copy_get(sandbox->config.runtime_copy, sandbox->config.runtime_path);
-        if (fd >= 0)
-                r = send_client_request(sandbox, request, fd);
-        return r < 0 ? send_shim_request(sandbox, request) : 0;
+        if (!config->runtime_copy || !sandbox->has_greeted)
+                return -EBADF;
+        return runtime_copy_get(config->runtime_copy, config->runtime_path);
 }
 
 int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
         if (run->target && is_shim_older_than(sandbox, PROTOCOL_WITH_ATTACH))
                 return -ENOTSUP;
-        return send_run_request(
-                sandbox, &(ShimRequest){ .type = SHIM_REQUEST_RUN,
-                                         .id = run->id,
-                                         .name = run->name,
-                                         .attempt = run->attempt,
-                                         .bundle = run->bundle,
-                                         .log = run->log,
-                                         .journal_fields = string_list_of_strv(run->journal_fields),
-                                         .events_file = run->events_file,
-                                         .note = run->note,
-                                         .has_input = run->has_input,
-                                         .keeps_early = run->keeps_early,
-                                         .has_terminal = run->has_terminal,
-                                         .target = run->target });
+        return send_shim_request_with_fd(
+                sandbox,
+                &(ShimRequest){ .type = SHIM_REQUEST_RUN,
+                                .id = run->id,
+                                .name = run->name,
+                                .attempt = run->attempt,
+                                .bundle = run->bundle,
+                                .log = run->log,
+                                .journal_fields = string_list_of_strv(run->journal_fields),
+                                .events_file = run->events_file,
+                                .note = run->note,
+                                .has_input = run->has_input,
+                                .keeps_early = run->keeps_early,
+                                .has_terminal = run->has_terminal,
+                                .target = run->target },
+                runtime_copy_of(sandbox));
 }
 
 int sandbox_stop_container_delayed(Sandbox *sandbox, const char *id, int signal,
@@ -530,6 +517,23 @@ int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *program, sandbox
                                         program->keeps_router_advertisements };
 
         return send_exec_request(sandbox, &request, done, userdata, ret);
+}
+
+/* The request is sent immediately or not at all, because the descriptor cannot be queued. */
+static int send_client_request(Sandbox *sandbox, const ShimRequest *request, int socket_fd) {
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        if (sandbox->fd < 0)
+                return -ENOTCONN;
+        if (sandbox->queue.first)
+                return -EBUSY;
+        r = shim_request_encode(request, &data, &length);
+        if (r < 0)
+                return r;
+        r = packet_send(sandbox->fd, data, length, socket_fd);
+        return r == -EAGAIN ? -EBUSY : r;
 }
 
 int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
