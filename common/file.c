@@ -8,8 +8,11 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#define COPY_BYTES (16 * MIB)
 
 static int open_resolving(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve) {
         struct open_how how = {
@@ -299,6 +302,17 @@ int write_all(int fd, const void *data, size_t length) {
                 length -= (size_t) n;
         }
         return 0;
+}
+
+int copy_to_end(int from, int to) {
+        for (;;) {
+                ssize_t n = sendfile(to, from, NULL, COPY_BYTES);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : 0;
+        }
 }
 
 int pwrite_all(int fd, const void *data, size_t length, uint64_t position) {

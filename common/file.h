@@ -87,6 +87,9 @@ int write_all(int fd, const void *data, size_t length);
 /* Likewise at a position of the file. 0 or -errno. */
 int pwrite_all(int fd, const void *data, size_t length, uint64_t position);
 
+/* Copies a file from its position to its end. 0 or -errno. */
+int copy_to_end(int from, int to);
+
 /* If permitted, keeps the access time of the file or directory unchanged when it is read, so that
  * reading writes nothing to the disk. Resets the flags of 'fd' that F_SETFL sets. */
 void keep_access_time(int fd);

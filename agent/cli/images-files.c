@@ -18,7 +18,6 @@
 #include "common/text.h"
 
 #include <fcntl.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -27,21 +26,8 @@ enum {
         NOTICE_POLLS_MAX = 600
 };
 
-#define COPY_BYTES (16 * MIB)
-
 static int get_image_store_paths(const Options *options, json_t **ret, Error *reterr) {
         return client_get_json(options->socket, "/images", ret, reterr);
-}
-
-static int copy_file(int from, int to) {
-        for (;;) {
-                ssize_t n = sendfile(to, from, NULL, COPY_BYTES);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : 0;
-        }
 }
 
 /* ---- waiting until the agent has read the archive ---- */
@@ -197,7 +183,7 @@ static int copy_into_preload(const Options *options, const char *file, const cha
         to = open_unnamed_archive(dir, preload, reterr);
         if (to < 0)
                 return to;
-        r = copy_file(from, to);
+        r = copy_to_end(from, to);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s/%s", preload, name);
         return finish_import(options, dir, to, preload, name, reterr);

@@ -6,19 +6,18 @@
 #include "common/event-source.h"
 #include "common/failpoint.h"
 #include "common/file-stamp.h"
+#include "common/file.h"
+#include "common/program-path.h"
 #include "common/selinux.h"
 #include "common/strv.h"
-#include "common/text.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
-#include <paths.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,22 +75,19 @@ RuntimeCopy *runtime_copy_free(RuntimeCopy *copy) {
 
 /* The first file with this name that may be executed, as for the shim. */
 static int open_program(const char *program) {
-        const char *directories = getenv("PATH");
+        const char *directories = program_directories();
+        int r;
 
         if (strchr(program, '/'))
                 return open(program, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        for (const char *p = directories ? directories : _PATH_STDPATH, *end;; p = end + 1) {
+        do {
                 cleanup_free char *path = NULL;
 
-                end = strchrnul(p, ':');
-                path = text_format("%.*s/%s", (int) (end - p), p, program);
-                if (!path)
-                        return -1;
-                if (access(path, X_OK) == 0)
+                r = program_path_next(&directories, program, &path);
+                if (r > 0 && access(path, X_OK) == 0)
                         return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-                if (*end == '\0')
-                        return -1;
-        }
+        } while (r > 0);
+        return -1;
 }
 
 /* A script could not be executed by a descriptor that is closed by execve(2). */
@@ -111,21 +107,17 @@ static int create_executable_memfd(void) {
 
 static int copy_program(int fd, off_t size) {
         cleanup_close int copy = create_executable_memfd();
-        off_t offset = 0;
+        struct stat st;
+        int r;
 
         if (copy < 0)
                 return -errno;
-        while (offset < size) {
-                ssize_t n = sendfile(copy, fd, &offset, (size_t) (size - offset));
-
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        return -ESTALE;
-        }
-        if (fchmod(copy, 0555) < 0 || fcntl(copy, F_ADD_SEALS, SEALS) < 0)
+        r = copy_to_end(fd, copy);
+        if (r < 0)
+                return r;
+        if (fstat(copy, &st) < 0 || fchmod(copy, 0555) < 0 || fcntl(copy, F_ADD_SEALS, SEALS) < 0)
                 return -errno;
-        return TAKE_FD(copy);
+        return st.st_size == size ? TAKE_FD(copy) : -ESTALE;
 }
 
 static int renew_copy(RuntimeCopy *copy, const char *program) {

@@ -6,12 +6,12 @@
 #include "common/failpoint.h"
 #include "common/file.h"
 #include "common/json-text.h"
+#include "common/program-path.h"
 #include "common/strv.h"
 #include "common/text.h"
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <paths.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -31,22 +31,20 @@ enum {
 
 /* A directory without the program, or with one that may not be executed, is skipped. */
 static int execute_by_path(char **argv) {
-        const char *directories = getenv("PATH");
-        int r = -ENOENT;
+        const char *directories = program_directories();
+        int r = -ENOENT, q;
 
-        for (const char *p = directories ? directories : _PATH_STDPATH, *end;; p = end + 1) {
+        do {
                 cleanup_free char *program = NULL;
 
-                end = strchrnul(p, ':');
-                program = text_format("%.*s/%s", (int) (end - p), p, argv[0]);
-                if (!program)
-                        return -ENOMEM;
+                q = program_path_next(&directories, argv[0], &program);
+                if (q <= 0)
+                        return q < 0 ? q : r;
                 (void) execv(program, argv);
                 if (errno != ENOENT && errno != ENOTDIR)
                         r = -errno;
-                if (*end == '\0' || (r != -ENOENT && r != -EACCES))
-                        return r;
-        }
+        } while (r == -ENOENT || r == -EACCES);
+        return r;
 }
 
 int runtime_execute(char **argv) {
