@@ -354,8 +354,10 @@ static bool may_change_affinity(const DaemonSetSyncPass *pass, const Pod *pod, b
                                 bool is_gone) {
         const PodStatus *status;
 
-        if (!pass->has_peer_affinity || is_new || is_gone)
-                return pass->has_peer_affinity;
+        if (!pass->has_peer_affinity)
+                return false;
+        if (is_new || is_gone)
+                return true;
         status = pass->pod_access->get_status(pass->pods, pod->metadata.uid);
         return status && (status->phase == POD_FAILED || status->phase == POD_SUCCEEDED);
 }

@@ -228,14 +228,12 @@ static bool lists_differ(const DeviceList *a, const DeviceList *b) {
 int device_manager_set_devices_take(DeviceManager *manager, const char *name, const void *provider,
                                     DeviceList *devices) {
         DeviceResource *resource = device_manager_find_resource(manager, name);
+        bool is_current =
+                resource && resource->provider.ops && resource->provider.userdata == provider;
+        int r = is_current ? drop_repeated_devices(devices) : 0;
         DeviceList old;
-        int r = 0;
 
-        if (resource && resource->provider.ops && resource->provider.userdata == provider)
-                r = drop_repeated_devices(devices);
-        else
-                resource = NULL;
-        if (!resource || r < 0) {
+        if (!is_current || r < 0) {
                 device_list_done(devices);
                 return r;
         }

@@ -346,8 +346,7 @@ static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *sc
         return effect;
 }
 
-/* The object in a field to descend into. Of these fields, only the pod's resources may be
- * absent. */
+/* The object in a field to descend into. Only the pod's resources may be absent. */
 static const void *object_or_none(const Field *field, const void *object) {
         static const ResourceRequirements none = { 0 };
         const void *at = field_at_const(field, object), *optional;
