@@ -77,8 +77,8 @@ int json_copy_text(const json_t *object, const char *key, char **ret) {
 /* If a token's buffer cannot grow, jansson (2.14 to 2.15) omits its content, including the closing
  * quotation mark, and reads beyond the buffer: lex_save() ignores the result of
  * strbuffer_append_byte(), and lex_scan_string() looks for the mark. So a failpoint makes the
- * parsing of a text fail as a whole. Otherwise such an allocation fails only if RLIMIT_AS is set,
- * because the kernel does not refuse a few more bytes of heap. The linker substitutes these
+ * parsing of a text fail as a whole. Without a failpoint, such an allocation rarely fails unless a
+ * resource limit or strict overcommit applies. The linker substitutes these
  * functions for jansson's. */
 json_t *__real_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
 json_t *__wrap_json_loadb(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
